@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A backend makes the tasks of a gang exist somewhere: as processes here, as pods, as
+ * Kubeflow jobs.
+ *
+ * The contract, for every backend:
+ *   - Calls never block. They start work on the event loop; the outcome comes as an event.
+ *   - launch and stop are idempotent in the attempt: asking twice is asking once.
+ *   - Every launched task ends with exactly one `ended`, after the last of its `output`.
+ *   - `gone` comes once, after the last `ended`, when nothing of the gang is left.
+ *   - A backend decides nothing: it does not stop a gang because a task failed.
+ */
+#ifndef BACKEND_BACKEND_H
+#define BACKEND_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct event_base;
+
+/* What one task is started with. Owned by the describer, valid until its next call. */
+struct task_start {
+    const char *name;      /* "worker.2" */
+    char *const *argv;     /* argv[0] is looked up in the PATH of envp */
+    char *const *envp;
+    const char *directory; /* where it starts */
+};
+
+enum task_end_kind {
+    TASK_EXITED,      /* detail: the exit code */
+    TASK_SIGNALLED,   /* detail: the signal */
+    TASK_NOT_STARTED, /* detail: errno; message says what failed */
+};
+
+struct task_end {
+    enum task_end_kind kind;
+    int detail;
+    const char *message; /* with TASK_NOT_STARTED */
+};
+
+struct gang {
+    uint32_t n_tasks;
+    /* Fills in one task; called once for each, in rank order, while launching. */
+    int (*describe)(void *context, uint32_t rank, struct task_start *start, struct error *err);
+    void (*output)(void *context, uint32_t rank, const char *bytes, size_t n);
+    void (*ended)(void *context, uint32_t rank, const struct task_end *end);
+    void (*gone)(void *context);
+    void *context;
+};
+
+enum stop_manner {
+    STOP_GRACEFULLY, /* SIGTERM now, SIGKILL of what is left after the grace time */
+    STOP_AT_ONCE,    /* SIGKILL */
+};
+
+struct backend;
+
+struct backend_ops {
+    const char *name;
+
+    /* Starts all tasks. Fails only when none was started; a task that alone cannot be
+     * started ends with TASK_NOT_STARTED. */
+    MUST_CHECK int (*launch)(struct backend *backend, const struct gang *gang, struct error *err);
+
+    /* Ends every task that still lives, and all they left behind. A second call may be
+     * more severe than the first, never milder. */
+    void (*stop)(struct backend *backend, enum stop_manner manner, uint32_t grace_ms);
+
+    void (*free)(struct backend *backend);
+};
+
+/* The first member of every concrete backend. */
+struct backend {
+    const struct backend_ops *ops;
+};
+
+#endif

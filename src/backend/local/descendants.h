@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The living processes below this one, found by reading /proc.
+ *
+ * A scan is a picture that is old at once: forks that happen meanwhile may be missed, so
+ * that who wants all of them gone scans again until none is found. A signal is sent
+ * through a pidfd after looking whether it is still the process that was seen: a reused
+ * pid is never hit.
+ */
+#ifndef BACKEND_LOCAL_DESCENDANTS_H
+#define BACKEND_LOCAL_DESCENDANTS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+
+struct process {
+    pid_t pid, parent, group;
+    unsigned long long born; /* in clock ticks since boot: with the pid, one process */
+    bool is_zombie;
+    bool is_ours; /* a descendant */
+};
+
+struct processes {
+    VEC(struct process) list;
+};
+
+/* Fills the list with the descendants of this process, without the subtrees of those in
+ * `except` (which may be NULL). Zombies are included. */
+void descendants_scan(struct processes *found, const struct processes *except);
+void processes_release(struct processes *processes);
+
+/* False when the process is gone. */
+bool process_signal(const struct process *process, int number);
+
+#endif

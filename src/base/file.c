@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int read_all(int fd, struct buf *out, struct error *err) {
+    char chunk[64 * 1024];
+    ssize_t n;
+
+    for (;;) {
+        n = read(fd, chunk, sizeof chunk);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_set_errno(err, errno, "cannot read");
+        if (buf_append(out, chunk, (size_t)n, err))
+            return -1;
+    }
+}
+
+int file_read(const char *path, struct buf *out, struct error *err) {
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    int status;
+
+    if (fd < 0)
+        return error_set_errno(err, errno, "%s", path);
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        status = error_set(err, ERROR_INVALID, "%s is a directory", path);
+    } else {
+        status = read_all(fd, out, err);
+        if (status)
+            error_wrap(err, "%s", is_stdin ? "standard input" : path);
+    }
+    if (!is_stdin)
+        close(fd);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files in and out of memory. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/buf.h"
+
+/* Appends all of a file, or of standard input for "-". Fails with ERROR_EXHAUSTED, before it
+ * has read more, when the buffer's ceiling is too low. A directory is an error that says so. */
+MUST_CHECK int file_read(const char *path, struct buf *out, struct error *err);
+
+#endif

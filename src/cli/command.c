@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/pages.h"
+#include "cli/terminal.h"
+
+const struct option common_options[] = {
+    { .name = "color",
+      .argument = "WHEN",
+      .kind = ARGUMENT_CHOICE,
+      .choices = colour_choices,
+      .help = "use colour in the output" },
+    { .name = "help", .letter = 'h', .help = "print what the command does, and do nothing" },
+    { 0 },
+};
+
+static const struct option program_options[] = {
+    { .name = "version", .help = "print the version, and do nothing" },
+    { 0 },
+};
+
+const struct command command_program = {
+    .name = "myelin",
+    .arguments = "COMMAND [ARGUMENT...]",
+    .summary = "run distributed machine-learning experiments from a polyaxonfile",
+    .description =
+        "myelin compiles a polyaxonfile to a plan of tasks, starts all of them together with the "
+        "environment that their framework expects, watches them as one experiment, and says in "
+        "one sentence how it ended.\n"
+        "\n"
+        "Options and operands may mix; `--` ends the options. The names of options are never "
+        "abbreviated. Colour is used on a terminal, unless the environment variable `NO_COLOR` "
+        "is set; `--color` overrules both.",
+    .options = program_options,
+    .operand_kind = ARGUMENT_COMMAND,
+    .operands_end_options = true,
+};
+
+/* A word of the command line may hold anything; what would steer the terminal is not shown. */
+static void hide_controls(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
+static int print_misuse(const struct command *command, char *message) {
+    hide_controls(message);
+    fprintf(stderr, "myelin: %s\n", message);
+    if (command == &command_program)
+        fprintf(stderr, "try 'myelin help'\n");
+    else
+        fprintf(stderr, "try 'myelin help %s'\n", command->name);
+    return command->misuse_status ? command->misuse_status : STATUS_MISUSE;
+}
+
+int invocation_misuse(const struct invocation *invocation, const char *fmt, ...) {
+    char message[480];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    return print_misuse(invocation->command, message);
+}
+
+static void apply_colour(const struct invocation *invocation) {
+    const char *when = invocation_value(invocation, "color");
+
+    for (size_t i = 0; when && colour_choices[i]; i++)
+        if (strcmp(colour_choices[i], when) == 0)
+            terminal_choose_colour((enum colour_choice)i);
+}
+
+/* Runs one command with the words after its name. */
+static int run_command(const struct command *command, const char *const *words, size_t n) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct invocation invocation;
+    struct error err;
+
+    if (invocation_parse(command, words, n, &arena, &invocation, &err))
+        return print_misuse(command, err.message);
+    apply_colour(&invocation);
+    if (invocation_has(&invocation, "help")) {
+        help_command(stdout, command);
+        return STATUS_OK;
+    }
+    return command->run(&invocation);
+}
+
+/* The options before the command's name, then the command. `*command` says whose the status is. */
+static int run_program(const char *const *words, size_t n, const struct command **command) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct invocation program;
+    struct error err;
+
+    if (invocation_parse(&command_program, words, n, &arena, &program, &err))
+        return print_misuse(&command_program, err.message);
+    apply_colour(&program);
+    if (program.n_operands)
+        *command = command_find(program.operands[0]);
+
+    if (invocation_has(&program, "help")) {
+        help_command(stdout, *command);
+        return STATUS_OK;
+    }
+    if (invocation_has(&program, "version")) {
+        printf("myelin %s\n", MYELIN_VERSION);
+        return STATUS_OK;
+    }
+    if (program.n_operands == 0) {
+        help_short(stderr);
+        return STATUS_MISUSE;
+    }
+    return run_command(*command, program.operands + 1, program.n_operands - 1);
+}
+
+/* Output that was lost makes a success a failure: a script must not go on with half a plan.
+ * A reader that left (EPIPE) knows that it did, so it is told nothing. */
+static int check_output(const struct command *command, int status) {
+    int cause;
+
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    cause = errno;
+    if (cause != EPIPE)
+        fprintf(stderr, "myelin: cannot write the output%s%s\n", cause ? ": " : "",
+                cause ? strerror(cause) : "");
+    if (status != STATUS_OK)
+        return status;
+    return command->misuse_status == STATUS_RUN_OWN_FAILURE ? STATUS_RUN_OWN_FAILURE
+                                                            : STATUS_INVALID;
+}
+
+int command_main(int argc, char **argv) {
+    const struct command *command = &command_program;
+    size_t n = argc > 1 ? (size_t)argc - 1 : 0;
+    int status = run_program((const char *const *)argv + (n ? 1 : 0), n, &command);
+
+    return check_output(command, status);
+}

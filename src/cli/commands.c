@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/command.h"
+
+/* To add a command: a line here, its row below, and its name in `command_names` of meson.build. */
+extern const struct command command_check;
+extern const struct command command_completion;
+extern const struct command command_help;
+extern const struct command command_man;
+extern const struct command command_plan;
+extern const struct command command_run;
+extern const struct command command_version;
+
+/* In the order of help: what is used most stands first. */
+const struct command *const commands[] = {
+    &command_run,  &command_check, &command_plan,    &command_completion,
+    &command_man,  &command_help,  &command_version, NULL,
+};
+
+const struct command *command_find(const char *name) {
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/lines.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void keep(struct lines *lines, const char *bytes, size_t n) {
+    if (lines->len + n > lines->capacity) {
+        size_t capacity = lines->capacity ? lines->capacity : 256;
+
+        while (capacity < lines->len + n)
+            capacity *= 2;
+        lines->partial = realloc(lines->partial, capacity);
+        if (!lines->partial)
+            abort();
+        lines->capacity = capacity;
+    }
+    memcpy(lines->partial + lines->len, bytes, n);
+    lines->len += n;
+}
+
+/* Gives out one line or piece: what was kept, then n bytes. */
+static void give(struct lines *lines, const char *bytes, size_t n, line_sink *sink,
+                 void *context) {
+    if (lines->len == 0) {
+        sink(context, bytes, n);
+        return;
+    }
+    keep(lines, bytes, n);
+    sink(context, lines->partial, lines->len);
+    lines->len = 0;
+}
+
+void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sink,
+                void *context) {
+    while (n) {
+        const size_t room = LINE_MOST - lines->len;
+        const char *end = memchr(bytes, '\n', n < room + 1 ? n : room + 1);
+        size_t taken;
+
+        if (end) {
+            give(lines, bytes, (size_t)(end - bytes), sink, context);
+            taken = (size_t)(end - bytes) + 1;
+        } else if (n > room) {
+            give(lines, bytes, room, sink, context);
+            taken = room;
+        } else {
+            keep(lines, bytes, n);
+            taken = n;
+        }
+        bytes += taken;
+        n -= taken;
+    }
+}
+
+void lines_flush(struct lines *lines, line_sink *sink, void *context) {
+    if (lines->len)
+        give(lines, "", 0, sink, context);
+}
+
+void lines_release(struct lines *lines) {
+    free(lines->partial);
+    *lines = (struct lines){ 0 };
+}
+
+void tail_feed(struct tail *tail, const char *bytes, size_t n) {
+    if (n == 0)
+        return;
+    if (!tail->ring) {
+        tail->ring = malloc(TAIL_BYTES);
+        if (!tail->ring)
+            abort();
+    }
+    if (n > TAIL_BYTES) {
+        bytes += n - TAIL_BYTES;
+        n = TAIL_BYTES;
+    }
+    tail->len = tail->len + n < TAIL_BYTES ? tail->len + n : TAIL_BYTES;
+    while (n) {
+        const size_t room = TAIL_BYTES - tail->at;
+        const size_t part = n < room ? n : room;
+
+        memcpy(tail->ring + tail->at, bytes, part);
+        tail->at = (tail->at + part) % TAIL_BYTES;
+        bytes += part;
+        n -= part;
+    }
+}
+
+static void copy_out(const struct tail *tail, char *out) {
+    const size_t first = (tail->at + TAIL_BYTES - tail->len) % TAIL_BYTES;
+    const size_t part = TAIL_BYTES - first < tail->len ? TAIL_BYTES - first : tail->len;
+
+    memcpy(out, tail->ring + first, part);
+    memcpy(out + part, tail->ring, tail->len - part);
+}
+
+void tail_lines(const struct tail *tail, line_sink *sink, void *context) {
+    char text[TAIL_BYTES];
+    size_t end = tail->len, start, lines = 1;
+
+    if (end == 0)
+        return;
+    copy_out(tail, text);
+    if (text[end - 1] == '\n')
+        end--;
+    for (start = end; start > 0; start--)
+        if (text[start - 1] == '\n' && lines++ == TAIL_LINES)
+            break;
+    while (start <= end) {
+        const char *stop = memchr(text + start, '\n', end - start);
+        const size_t n = stop ? (size_t)(stop - text) - start : end - start;
+
+        sink(context, text + start, n);
+        start += n + 1;
+    }
+}
+
+void tail_release(struct tail *tail) {
+    free(tail->ring);
+    *tail = (struct tail){ 0 };
+}
+
+/* The length of a colour sequence "ESC [ 1;31 m" at the start, or 0. */
+static size_t colour_length(const char *text, size_t n) {
+    size_t i = 2;
+
+    if (n < 3 || text[0] != '\x1b' || text[1] != '[')
+        return 0;
+    while (i < n && i < 32 && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';'))
+        i++;
+    return i < n && text[i] == 'm' ? i + 1 : 0;
+}
+
+/* The length of the printable UTF-8 character at the start, or 0. */
+static size_t character_length(const char *text, size_t n) {
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t point, least;
+    size_t length;
+
+    if (s[0] < 0x80)
+        return s[0] >= ' ' && s[0] != 0x7f;
+    if (s[0] >= 0xc2 && s[0] <= 0xdf)
+        length = 2, point = s[0] & 0x1fu, least = 0xa0; /* below are the C1 controls */
+    else if ((s[0] & 0xf0) == 0xe0)
+        length = 3, point = s[0] & 0x0fu, least = 0x800;
+    else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+        length = 4, point = s[0] & 0x07u, least = 0x10000;
+    else
+        return 0;
+    if (length > n)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (s[i] & 0x3fu);
+    }
+    if (point < least || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
+        return 0;
+    /* Marks that turn the direction of what follows, and line separators. */
+    if ((point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||
+        point == 0x2028 || point == 0x2029)
+        return 0;
+    return length;
+}
+
+int line_append_harmless(struct buf *out, const char *line, size_t n, struct error *err) {
+    const size_t before = out->len;
+    const char *last;
+    int failed = 0;
+
+    while (n && line[n - 1] == '\r')
+        n--;
+    last = n ? memrchr(line, '\r', n) : NULL;
+    if (last) {
+        n -= (size_t)(last + 1 - line);
+        line = last + 1;
+    }
+    for (size_t i = 0; i < n && !failed;) {
+        const unsigned char byte = (unsigned char)line[i];
+        size_t run = 0, step;
+
+        /* Plain stretches go out in one piece. */
+        while (i + run < n) {
+            step = character_length(line + i + run, n - i - run);
+            if (step == 0)
+                step = line[i + run] == '\t' ? 1 : colour_length(line + i + run, n - i - run);
+            if (step == 0)
+                break;
+            run += step;
+        }
+        if (run)
+            failed = buf_append(out, line + i, run, err);
+        else if (byte < ' ' || byte == 0x7f)
+            failed = buf_printf(out, err, "^%c", byte ^ 0x40);
+        else
+            failed = buf_printf(out, err, "\\x%02x", byte);
+        i += run ? run : 1;
+    }
+    if (failed) {
+        out->len = before;
+        out->data[before] = '\0';
+    }
+    return failed;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes into lines, within bounded memory: the splitter behind `follow`, the tail that is
+ * shown of a task that failed, and the text that a terminal can take.
+ */
+#ifndef CLI_LINES_H
+#define CLI_LINES_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+
+enum {
+    LINE_MOST = 64 * 1024, /* a longer line is cut into pieces of this size */
+    TAIL_BYTES = 8 * 1024,
+    TAIL_LINES = 20,
+};
+
+/* Called with each line, without its line end. */
+typedef void line_sink(void *context, const char *line, size_t n);
+
+/* Keeps the beginning of a line until the rest comes. A zeroed struct is ready. */
+struct lines {
+    char *partial;
+    size_t len, capacity;
+};
+
+void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sink, void *context);
+/* Gives out what has no line end yet. */
+void lines_flush(struct lines *lines, line_sink *sink, void *context);
+void lines_release(struct lines *lines);
+
+/* The last bytes of an output. A zeroed struct is ready; memory comes with the first byte. */
+struct tail {
+    char *ring;
+    size_t at; /* where the next byte goes */
+    size_t len;
+};
+
+void tail_feed(struct tail *tail, const char *bytes, size_t n);
+/* The last TAIL_LINES lines; of the first, only what was kept. */
+void tail_lines(const struct tail *tail, line_sink *sink, void *context);
+void tail_release(struct tail *tail);
+
+/* Appends the line so that it cannot steer a terminal: colours (SGR sequences) and valid
+ * UTF-8 stay, of parts that overwrite each other by CR the last one is shown, control
+ * characters become ^X and stray bytes \xNN. Grows at most fourfold. */
+MUST_CHECK int line_append_harmless(struct buf *out, const char *line, size_t n,
+                                    struct error *err);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/diag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SHOWN_LINE_MAX = 160, /* bytes of a source line that are shown: a file may be one long line */
+    NAME_MAX_COMPARED = 64,
+};
+
+struct diags *diags_new(void) {
+    struct diags *diags = calloc(1, sizeof *diags);
+
+    if (!diags)
+        abort();
+    diags->beyond.arena = &diags->arena;
+    return diags;
+}
+
+void diags_free(struct diags *diags) {
+    if (!diags)
+        return;
+    arena_release(&diags->arena);
+    free(diags);
+}
+
+static struct diag *add(struct diags *diags, enum severity severity) {
+    struct diag *diag = diags->len < DIAGS_MOST ? &diags->list[diags->len++] : &diags->beyond;
+
+    *(severity == SEVERITY_ERROR ? &diags->errors : &diags->warnings) += 1;
+    *diag = (struct diag){ .severity = severity, .arena = &diags->arena };
+    return diag;
+}
+
+/* Past the list nothing is kept, so that a file of a million mistakes costs no memory. */
+static bool is_kept(const struct diags *diags, const struct diag *diag) {
+    return diag != &diags->beyond;
+}
+
+#define ADD(severity_, has_place_, place_)                                                         \
+    struct diag *diag = add(diags, severity_);                                                     \
+    va_list args;                                                                                  \
+    va_start(args, fmt);                                                                           \
+    if (is_kept(diags, diag))                                                                      \
+        diag->message = arena_vprintf(diag->arena, fmt, args);                                     \
+    else                                                                                           \
+        diag->arena = NULL;                                                                        \
+    va_end(args);                                                                                  \
+    diag->has_place = has_place_;                                                                  \
+    diag->place = place_;                                                                          \
+    return diag
+
+struct diag *diag_error(struct diags *diags, struct place place, const char *fmt, ...) {
+    ADD(SEVERITY_ERROR, true, place);
+}
+
+struct diag *diag_warning(struct diags *diags, struct place place, const char *fmt, ...) {
+    ADD(SEVERITY_WARNING, true, place);
+}
+
+struct diag *diag_error_nowhere(struct diags *diags, const char *fmt, ...) {
+    ADD(SEVERITY_ERROR, false, (struct place){ 0 });
+}
+
+void diag_note(struct diag *diag, struct place place, const char *fmt, ...) {
+    va_list args;
+
+    if (!diag->arena)
+        return;
+    va_start(args, fmt);
+    diag->note = arena_vprintf(diag->arena, fmt, args);
+    va_end(args);
+    diag->note_place = place;
+}
+
+void diag_help(struct diag *diag, const char *fmt, ...) {
+    va_list args;
+
+    if (!diag->arena)
+        return;
+    va_start(args, fmt);
+    diag->help = arena_vprintf(diag->arena, fmt, args);
+    va_end(args);
+}
+
+/* ---- as text ---- */
+
+struct paint {
+    const char *error, *warning, *note, *help, *frame, *bold, *off;
+};
+static const struct paint paints[] = {
+    [DIAG_PLAIN] = { "", "", "", "", "", "", "" },
+    [DIAG_COLOURED] = { "\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[1;32m", "\033[34m", "\033[1m",
+                        "\033[0m" },
+};
+
+/* Shows a line of the source so that columns stay true: tabs become blanks, other control bytes dots. */
+static int show_text(const char *text, size_t n, struct buf *out, struct error *err) {
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+
+        if (c == '\t')
+            c = ' ';
+        else if ((unsigned char)c < 0x20 || c == 0x7f)
+            c = '.';
+        if (buf_append(out, &c, 1, err))
+            return -1;
+    }
+    return 0;
+}
+
+static size_t characters(const char *text, size_t n) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return count;
+}
+
+static int repeat(char c, size_t n, struct buf *out, struct error *err) {
+    while (n-- > 0)
+        if (buf_append(out, &c, 1, err))
+            return -1;
+    return 0;
+}
+
+/* The source line of a place with carets below it, cut to a window when the line is long. */
+static int show_source(const struct source *source, struct place place, uint32_t line, char mark,
+                       const char *colour, const struct paint *paint, struct buf *out,
+                       struct error *err) {
+    size_t offset = place.offset < source->len ? place.offset : source->len;
+    size_t start = offset, end = offset, span, length = place.length;
+
+    while (start > 0 && source->text[start - 1] != '\n')
+        start--;
+    while (end < source->len && source->text[end] != '\n' && source->text[end] != '\r')
+        end++;
+    if (offset - start > SHOWN_LINE_MAX / 2) {
+        start = offset - SHOWN_LINE_MAX / 2;
+        while (start < offset && ((unsigned char)source->text[start] & 0xc0) == 0x80)
+            start++;
+    }
+    if (end - start > SHOWN_LINE_MAX)
+        end = start + SHOWN_LINE_MAX;
+    if (length > end - offset)
+        length = end > offset ? end - offset : 0;
+    span = characters(source->text + offset, length);
+
+    if (buf_printf(out, err, "%s%5u |%s ", paint->frame, line, paint->off) ||
+        show_text(source->text + start, end - start, out, err) ||
+        buf_printf(out, err, "\n%s      |%s ", paint->frame, paint->off) ||
+        repeat(' ', characters(source->text + start, offset - start), out, err) ||
+        buf_append(out, colour, strlen(colour), err) || repeat(mark, span ? span : 1, out, err))
+        return -1;
+    return buf_printf(out, err, "%s\n", paint->off);
+}
+
+static int format_one(const struct diag *diag, const struct sources *sources,
+                      const struct paint *paint, struct buf *out, struct error *err) {
+    bool is_error = diag->severity == SEVERITY_ERROR;
+    const char *colour = is_error ? paint->error : paint->warning;
+    const char *word = is_error ? "error" : "warning";
+
+    if (!diag->has_place) {
+        if (buf_printf(out, err, "%s%s:%s %s%s%s\n", colour, word, paint->off, paint->bold,
+                       diag->message, paint->off))
+            return -1;
+    } else {
+        const struct source *source = &sources->list.items[diag->place.source];
+        struct position at = sources_position(sources, diag->place);
+
+        if (buf_printf(out, err, "%s%s:%u:%u:%s %s%s:%s %s%s%s\n", paint->bold, source->name,
+                       at.line, at.column, paint->off, colour, word, paint->off, paint->bold,
+                       diag->message, paint->off) ||
+            show_source(source, diag->place, at.line, '^', colour, paint, out, err))
+            return -1;
+    }
+    if (diag->note) {
+        const struct source *source = &sources->list.items[diag->note_place.source];
+        struct position at = sources_position(sources, diag->note_place);
+
+        if (buf_printf(out, err, "%s%s:%u:%u:%s %snote:%s %s\n", paint->bold, source->name, at.line,
+                       at.column, paint->off, paint->note, paint->off, diag->note) ||
+            show_source(source, diag->note_place, at.line, '-', paint->note, paint, out, err))
+            return -1;
+    }
+    if (diag->help)
+        return buf_printf(out, err, "      %s= help:%s %s\n", paint->help, paint->off, diag->help);
+    return 0;
+}
+
+int diags_format(const struct diags *diags, const struct sources *sources, enum diag_style style,
+                 struct buf *out, struct error *err) {
+    size_t more = diags->errors + diags->warnings - diags->len;
+
+    for (size_t i = 0; i < diags->len; i++)
+        if (format_one(&diags->list[i], sources, &paints[style], out, err))
+            return -1;
+    if (more > 0)
+        return buf_printf(out, err, "… and %zu more\n", more);
+    return 0;
+}
+
+static void write_place(struct json *json, const struct sources *sources, struct place place) {
+    const struct source *source = &sources->list.items[place.source];
+    struct position at = sources_position(sources, place);
+
+    json_key(json, "file");
+    json_text(json, source->name);
+    json_key(json, "line");
+    json_int(json, at.line);
+    json_key(json, "column");
+    json_int(json, at.column);
+    json_key(json, "length");
+    json_int(json, (int64_t)place.length);
+}
+
+void diags_write_json(const struct diags *diags, const struct sources *sources, struct json *json) {
+    json_array(json);
+    for (size_t i = 0; i < diags->len; i++) {
+        const struct diag *diag = &diags->list[i];
+
+        json_object(json);
+        json_key(json, "severity");
+        json_text(json, diag->severity == SEVERITY_ERROR ? "error" : "warning");
+        json_key(json, "message");
+        json_text(json, diag->message);
+        if (diag->has_place)
+            write_place(json, sources, diag->place);
+        if (diag->help) {
+            json_key(json, "help");
+            json_text(json, diag->help);
+        }
+        if (diag->note) {
+            json_key(json, "note");
+            json_object(json);
+            json_key(json, "message");
+            json_text(json, diag->note);
+            write_place(json, sources, diag->note_place);
+            json_end(json);
+        }
+        json_end(json);
+    }
+    json_end(json);
+}
+
+/* ---- names ---- */
+
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '-' ? '_' : c;
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) between two short names. */
+static size_t distance(const char *a, size_t n, const char *b, size_t m) {
+    size_t row[3][NAME_MAX_COMPARED + 1];
+    size_t *before = row[0], *last = row[1], *now = row[2];
+
+    for (size_t j = 0; j <= m; j++)
+        last[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        now[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            bool same = lower(a[i - 1]) == lower(b[j - 1]);
+            size_t best = last[j - 1] + !same;
+
+            if (last[j] + 1 < best)
+                best = last[j] + 1;
+            if (now[j - 1] + 1 < best)
+                best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            now[j] = best;
+        }
+        size_t *recycled = before;
+
+        before = last;
+        last = now;
+        now = recycled;
+    }
+    return last[m];
+}
+
+const char *nearest_name(const char *typed, const char *const *names, size_t n) {
+    size_t typed_len = strlen(typed), best_distance = SIZE_MAX;
+    const char *best = NULL;
+
+    if (typed_len == 0 || typed_len > NAME_MAX_COMPARED)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(names[i]);
+        size_t longer = len > typed_len ? len : typed_len;
+        size_t d;
+
+        if (len > NAME_MAX_COMPARED)
+            continue;
+        d = distance(typed, typed_len, names[i], len);
+        if (d < best_distance && d <= longer / 3 + (longer < 6)) {
+            best_distance = d;
+            best = names[i];
+        }
+    }
+    return best;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/yaml.h"
+#include "spec/decode.h"
+#include "spec/params.h"
+#include "spec/render.h"
+#include "spec/schema.h"
+#include "spec/topology.h"
+
+static const char *const refused_kinds[] = { "group",    "notebook", "tensorboard",
+                                             "pipeline", "build",    "plugin" };
+
+/* ---- reading ---- */
+
+static int read_file(const struct spec_input *input, uint16_t file, struct decoder *decoder,
+                     struct node *root) {
+    struct node node;
+    struct diag *diag;
+
+    if (yaml_read(input->sources, file, decoder->arena, decoder->diags, &node))
+        return -1;
+    if (node.kind == NODE_MAP) {
+        *root = node;
+        return 0;
+    }
+    diag = diag_error(decoder->diags, node_place(&node),
+                      node.kind == NODE_NULL ? "there is nothing in this file"
+                                             : "this is no polyaxonfile: it is %s, not a mapping",
+                      node_kind_name(&node));
+    diag_help(diag, "a polyaxonfile starts with `version: 1` and `kind: experiment`");
+    return -1;
+}
+
+/* Files are merged left to right: later ones win. */
+static int read_files(const struct spec_input *input, struct decoder *decoder, struct node *root) {
+    struct node merged = { 0 };
+
+    for (size_t i = 0; i < input->n_files; i++) {
+        struct node one;
+
+        if (read_file(input, input->files[i], decoder, &one))
+            return -1;
+        merged = i == 0 ? one : node_merge(decoder->arena, &merged, &one);
+    }
+    *root = merged;
+    return 0;
+}
+
+static struct node with_member(struct arena *arena, const struct node *map, const char *key,
+                               const struct node *value) {
+    struct member *members = ARENA_ARRAY(arena, struct member, map->count + 1u);
+    uint32_t n = map->count;
+
+    if (n)
+        memcpy(members, map->members, n * sizeof *members);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(members[i].key, key) == 0) {
+            members[i].value = *value;
+            return node_map(members, n, node_place(map));
+        }
+    members[n] = (struct member){ .key = key,
+                                  .key_offset = value->offset,
+                                  .key_source = value->source,
+                                  .value = *value };
+    return node_map(members, n + 1, node_place(map));
+}
+
+static const char *params_key(const struct node *root) {
+    return !node_member(root, "params") && node_member(root, "declarations") ? "declarations"
+                                                                             : "params";
+}
+
+/* Lays `-P name=value` over the file's own params. */
+static int add_params(const struct spec_input *input, struct decoder *decoder, struct node *root) {
+    const char *key = params_key(root);
+    const struct node *own = node_get(root, key);
+    struct member *members = ARENA_ARRAY(decoder->arena, struct member, input->n_params);
+    struct node given, merged;
+
+    if (input->n_params == 0)
+        return 0;
+    for (size_t i = 0; i < input->n_params; i++)
+        if (param_read(decoder, input->sources, input->params[i], &members[i]))
+            return -1;
+    given = node_map(NULL, 0, member_place(&members[0]));
+    for (size_t i = 0; i < input->n_params; i++)
+        given = with_member(decoder->arena, &given, members[i].key, &members[i].value);
+    merged = own && own->kind == NODE_MAP ? node_merge(decoder->arena, own, &given) : given;
+    *root = with_member(decoder->arena, root, key, &merged);
+    return 0;
+}
+
+/* ---- version and kind ---- */
+
+static const struct schema *check_kind(struct decoder *decoder, const struct node *root) {
+    const struct node *kind = node_get(root, "kind");
+    struct diag *diag;
+
+    if (!kind || kind->kind == NODE_NULL) {
+        diag_help(diag_error(decoder->diags, (struct place){ root->offset, 0, root->source },
+                             "the file does not say its `kind`"),
+                  "add `kind: experiment`");
+        return NULL;
+    }
+    if (kind->kind == NODE_TEXT && strcmp(kind->text, "experiment") == 0)
+        return &schema_experiment;
+    if (kind->kind == NODE_TEXT && strcmp(kind->text, "job") == 0)
+        return &schema_job;
+    for (size_t i = 0; kind->kind == NODE_TEXT && i < ARRAY_LEN(refused_kinds); i++)
+        if (strcmp(kind->text, refused_kinds[i]) == 0) {
+            diag_help(diag_error(decoder->diags, node_place(kind),
+                                 "myelin does not run files of kind `%s`", kind->text),
+                      "it runs `kind: experiment` and `kind: job`");
+            return NULL;
+        }
+    if (kind->kind == NODE_TEXT)
+        diag = diag_error(decoder->diags, node_place(kind), "there is no kind `%.100s`", kind->text);
+    else
+        diag = diag_error(decoder->diags, node_place(kind), "`kind` takes text, not %s",
+                          node_kind_name(kind));
+    diag_help(diag, "the kinds are experiment and job");
+    return NULL;
+}
+
+/* ---- templates ---- */
+
+static const struct node empty_map = { .kind = NODE_MAP };
+
+/* Renders the sections that the original rendered, with the resolved params. */
+static struct node render_sections(struct decoder *decoder, const struct node *root,
+                                   const struct node *names) {
+    static const char *const sections[] = { "backend", "framework", "environment", "logging",
+                                            "tags",    "build",     "run",         "settings" };
+    struct renderer renderer = { .decoder = decoder, .names = names, .keep = param_is_reference };
+    struct node out = *root;
+
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+        const struct node *section = node_get(&out, sections[i]);
+        bool changed = false;
+        struct node rendered;
+
+        if (!section)
+            continue;
+        rendered = render_tree(&renderer, section, &changed);
+        if (changed)
+            out = with_member(decoder->arena, &out, sections[i], &rendered);
+    }
+    return out;
+}
+
+static struct node resolve_params(struct decoder *decoder, const struct node *root) {
+    const struct node *params = node_get(root, params_key(root));
+
+    if (!params || params->kind != NODE_MAP)
+        return empty_map;
+    return params_resolve(decoder, params);
+}
+
+/* Inputs and outputs are decoded ahead of the rest: they say what templates may use. */
+static struct node check_declared(struct decoder *decoder, const struct schema *schema,
+                                  const struct node *root, const struct node *params) {
+    static const char *const keys[] = { "inputs", "outputs" };
+    struct file_fields file = { 0 };
+    struct member members[ARRAY_LEN(keys)];
+    struct schema part = *schema;
+    struct field rows[ARRAY_LEN(keys)];
+    uint32_t n = 0, n_rows = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct member *member = node_member(root, keys[i]);
+
+        if (member)
+            members[n++] = *member;
+        for (size_t k = 0; k < schema->n_fields; k++)
+            if (strcmp(schema->fields[k].key, keys[i]) == 0)
+                rows[n_rows++] = schema->fields[k];
+    }
+    if (n == 0)
+        return *params;
+    part.fields = rows;
+    part.n_fields = n_rows;
+    /* The whole is decoded again later, and says its mistakes then: here only values count. */
+    struct decoder quiet = { decoder->arena, diags_new() };
+    struct node map = node_map(members, n, node_place(root));
+    struct node names;
+
+    decode_object(&quiet, &part, &map, &file);
+    names = quiet.diags->errors ? *params
+                                : params_check(decoder, params, &file.inputs, &file.outputs);
+    diags_free(quiet.diags);
+    return names;
+}
+
+/* ---- sections ---- */
+
+/* The words of a command on one line: the original joined lines by single blanks. */
+static void append_command(struct arena *arena, const char *text, const char **line) {
+    const char *joined = "";
+
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, "\n");
+        const char *start = p, *end = p + n;
+
+        p += n + (p[n] == '\n');
+        while (start < end && strchr(" \t\r", *start))
+            start++;
+        while (end > start && strchr(" \t\r\\", end[-1]))
+            end--;
+        if (end > start)
+            joined = arena_printf(arena, "%s%s%.*s", joined, *joined ? " " : "", (int)(end - start),
+                                  start);
+    }
+    if (*joined)
+        *line = *line ? arena_printf(arena, "%s && %s", *line, joined) : joined;
+}
+
+static const char *build_command(struct decoder *decoder, const struct run_fields *run) {
+    const struct node *cmd = run && run->cmd.at ? &run->cmd.at->value : NULL;
+    const char *line = NULL;
+
+    if (!cmd)
+        return NULL;
+    if (cmd->kind == NODE_TEXT)
+        append_command(decoder->arena, cmd->text, &line);
+    for (uint32_t i = 0; cmd->kind == NODE_LIST && i < cmd->count; i++)
+        append_command(decoder->arena, cmd->items[i].text, &line);
+    if (!line)
+        diag_error(decoder->diags, member_place(run->cmd.at), "the command is empty");
+    return line;
+}
+
+static void check_build(struct decoder *decoder, const struct file_fields *file) {
+    const struct build_fields *build = file->build.object;
+    int given;
+
+    if (!build)
+        return;
+    given = !!build->image.at + !!build->dockerfile.at + !!build->ref.at;
+    if (given != 1)
+        diag_help(diag_error(decoder->diags, member_place(file->build.at),
+                             given == 0 ? "`build` names no image, dockerfile or ref"
+                                        : "`build` names more than one of image, dockerfile and ref"),
+                  "give exactly one of them");
+}
+
+static void check_environment(struct decoder *decoder, const struct environment_fields *env) {
+    const struct member *refs;
+
+    if (!env || !env->persistence.at)
+        return;
+    refs = env->pod.given[ATTRIBUTE_DATA_REFS].at ? env->pod.given[ATTRIBUTE_DATA_REFS].at
+                                                  : env->pod.given[ATTRIBUTE_ARTIFACT_REFS].at;
+    if (refs)
+        diag_note(diag_error(decoder->diags, member_place(env->persistence.at),
+                             "`persistence` is the old form of `%s`: use one of them", refs->key),
+                  member_place(refs), "`%s` is given here", refs->key);
+}
+
+static void build_spec(struct decoder *decoder, const struct schema *schema,
+                       const struct file_fields *file, struct spec *spec) {
+    const struct logging_fields *logging = file->logging.object;
+    const struct settings_fields *settings = file->settings.object;
+    const struct environment_fields *environment = file->environment.object;
+
+    if (!logging && settings)
+        logging = settings->logging.object;
+    spec->name = field_text(file->name);
+    spec->log_level = logging && logging->level.at ? field_text(logging->level) : "INFO";
+    spec->tags = file->tags.at ? &file->tags.at->value : NULL;
+    spec->command = build_command(decoder, file->run.object);
+    spec->has_build = file->build.at != NULL;
+    for (enum backend_kind i = 0; schema == &schema_experiment && i < BACKEND_COUNT; i++)
+        if (file->backend.at && strcmp(field_text(file->backend), backend_kind_name(i)) == 0)
+            spec->backend = i;
+    if (environment && environment->max_restarts.at)
+        spec->max_restarts = (uint32_t)environment->max_restarts.value;
+    check_build(decoder, file);
+    check_environment(decoder, environment);
+    topology_build(decoder, file, spec);
+}
+
+struct spec *spec_compile(const struct spec_input *input, struct diags *diags) {
+    struct spec *spec = calloc(1, sizeof *spec);
+    struct decoder decoder = { &spec->arena, diags };
+    const struct schema *schema;
+    struct node root, names, *params;
+    struct file_fields file = { 0 };
+
+    if (!spec)
+        abort();
+    if (read_files(input, &decoder, &root) || add_params(input, &decoder, &root) ||
+        !(schema = check_kind(&decoder, &root))) {
+        spec_free(spec);
+        return NULL;
+    }
+    params = ARENA_NEW(&spec->arena, struct node);
+    *params = resolve_params(&decoder, &root);
+    names = check_declared(&decoder, schema, &root, params);
+    /* Templates over params that are wrong would only repeat the same mistake. */
+    if (diags->errors == 0)
+        root = render_sections(&decoder, &root, &names);
+    decode_object(&decoder, schema, &root, &file);
+    build_spec(&decoder, schema, &file, spec);
+    spec->params = params->count ? params : NULL;
+    if (diags->errors > 0) {
+        spec_free(spec);
+        return NULL;
+    }
+    return spec;
+}
+
+void spec_free(struct spec *spec) {
+    if (!spec)
+        return;
+    arena_release(&spec->arena);
+    free(spec);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/rundir.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HOME_MODE = 0700, ID_LAST = 999999999, ID_TRIES = 10000 };
+
+int rundir_home(struct arena *arena, const char **out, struct error *err) {
+    const char *given = getenv("MYELIN_HOME");
+    const char *home = getenv("HOME");
+    const struct passwd *user;
+
+    if (given && given[0]) {
+        *out = arena_text(arena, given, strlen(given));
+        return 0;
+    }
+    if (!home || !home[0]) {
+        user = getpwuid(geteuid());
+        home = user ? user->pw_dir : NULL;
+    }
+    if (!home || !home[0])
+        return error_set(err, ERROR_NOT_FOUND,
+                         "there is no home directory to keep runs in: set MYELIN_HOME");
+    *out = arena_printf(arena, "%s/.myelin", home);
+    return 0;
+}
+
+/* Makes the directory and those above it. */
+static int make_path(const char *path, struct error *err) {
+    char so_far[PATH_MAX];
+    const size_t n = strlen(path);
+
+    if (n >= sizeof so_far)
+        return error_set(err, ERROR_INVALID, "the path of the home is too long");
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(so_far, path, i);
+        so_far[i] = '\0';
+        if (mkdir(so_far, HOME_MODE) < 0 && errno != EEXIST)
+            return error_set_errno(err, errno, "cannot make the directory '%s'", so_far);
+    }
+    return 0;
+}
+
+static unsigned long highest_id(const char *runs) {
+    DIR *dir = opendir(runs);
+    unsigned long highest = 0;
+    struct dirent *entry;
+
+    if (!dir)
+        return 0;
+    while ((entry = readdir(dir))) {
+        char *end;
+        unsigned long id;
+
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        id = strtoul(entry->d_name, &end, 10);
+        if (*end == '\0' && id <= ID_LAST && id > highest)
+            highest = id;
+    }
+    closedir(dir);
+    return highest;
+}
+
+static int make_numbered(const char *runs, struct arena *arena, struct rundir *out,
+                         struct error *err) {
+    unsigned long id = highest_id(runs);
+
+    for (int i = 0; i < ID_TRIES && id < ID_LAST; i++) {
+        char path[PATH_MAX];
+
+        if (snprintf(path, sizeof path, "%s/%lu", runs, ++id) >= (int)sizeof path)
+            return error_set(err, ERROR_INVALID, "the path of the home is too long");
+        if (mkdir(path, 0777) == 0) {
+            out->id = arena_printf(arena, "%lu", id);
+            out->path = arena_text(arena, path, strlen(path));
+            return 0;
+        }
+        if (errno != EEXIST)
+            return error_set_errno(err, errno, "cannot make the directory '%.300s'", path);
+    }
+    return error_set(err, ERROR_EXHAUSTED, "no run number is free in '%.300s'", runs);
+}
+
+int rundir_make(const char *home, struct arena *arena, struct rundir *out, struct error *err) {
+    char runs[PATH_MAX], real[PATH_MAX];
+    struct rundir made;
+
+    if (snprintf(runs, sizeof runs, "%s/runs", home) >= (int)sizeof runs)
+        return error_set(err, ERROR_INVALID, "the path of the home is too long");
+    if (make_path(runs, err))
+        return -1;
+    if (!realpath(runs, real))
+        return error_set_errno(err, errno, "cannot enter '%.300s'", runs);
+    if (make_numbered(real, arena, &made, err))
+        return -1;
+    made.outputs = arena_printf(arena, "%s/outputs", made.path);
+    made.logs = arena_printf(arena, "%s/logs", made.path);
+    if (mkdir(made.outputs, 0777) < 0 || mkdir(made.logs, 0777) < 0) {
+        error_set_errno(err, errno, "cannot make the directories of run %s", made.id);
+        rundir_remove(&made);
+        return -1;
+    }
+    *out = made;
+    return 0;
+}
+
+void rundir_remove(const struct rundir *rundir) {
+    rmdir(rundir->outputs);
+    rmdir(rundir->logs);
+    rmdir(rundir->path);
+}
+
+int rundir_write(const struct rundir *rundir, const char *name, const char *bytes, size_t n,
+                 struct error *err) {
+    char path[PATH_MAX], part[PATH_MAX];
+    FILE *file;
+    size_t written;
+
+    if (snprintf(path, sizeof path, "%s/%s", rundir->path, name) >= (int)sizeof path ||
+        snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return error_set(err, ERROR_INVALID, "the path of %s is too long", name);
+    file = fopen(part, "we");
+    if (!file)
+        return error_set_errno(err, errno, "cannot write '%.300s'", path);
+    written = fwrite(bytes, 1, n, file);
+    if (fclose(file) != 0 || written != n || rename(part, path) < 0) {
+        error_set_errno(err, errno, "cannot write '%.300s'", path);
+        unlink(part);
+        return -1;
+    }
+    return 0;
+}

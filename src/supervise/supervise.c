@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/supervise.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/local/local.h"
+#include "backend/local/ports.h"
+#include "backend/local/program.h"
+#include "plan/environment.h"
+#include "supervise/merge.h"
+#include "supervise/rendezvous.h"
+#include "supervise/tasklog.h"
+
+static const char local_host[] = "127.0.0.1";
+
+struct run {
+    struct run_state state;
+    struct run_options options;
+    struct run_observer observer;
+    struct event_base *base;
+    struct backend *backend;
+    struct arena arena;
+
+    struct ports ports; /* one a task; Horovod's rendezvous has the one behind them */
+    struct rendezvous *rendezvous;
+    struct run_facts facts;
+    char rendezvous_port[8];
+
+    char **argv; /* the same for all tasks */
+    struct merge merge;
+    struct environment environment; /* of the task being described */
+    struct task_name name;
+
+    struct task_record *tasks;
+    struct tasklog *logs;
+    bool log_trouble_told;
+    struct event linger_event;
+    struct timespec started;
+};
+
+static double seconds_since(const struct timespec *start) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+static void enter(struct run *run, enum run_phase phase) {
+    if (run->state.phase == phase)
+        return;
+    run->state.phase = phase;
+    run->state.duration_s = seconds_since(&run->started);
+    run->observer.phase(run->observer.context, phase);
+}
+
+static void fact_host(const struct run_facts *facts, const struct plan *plan, uint32_t rank,
+                      char *out, size_t size) {
+    (void)facts, (void)plan, (void)rank;
+    snprintf(out, size, "%s", local_host);
+}
+
+static void fact_port(const struct run_facts *facts, const struct plan *plan, uint32_t rank,
+                      char *out, size_t size) {
+    const struct run *run = facts->context;
+
+    (void)plan;
+    snprintf(out, size, "%u", run->ports.list.items[rank]);
+}
+
+static int describe(void *context, uint32_t rank, struct task_start *start, struct error *err) {
+    struct run *run = context;
+    const struct plan *plan = run->state.plan;
+
+    environment_release(&run->environment);
+    run->environment = (struct environment){ 0 };
+    if (plan_environment(plan, rank, &run->facts, &run->environment, err))
+        return -1;
+    run->name = task_name(&plan->tasks[rank]);
+    *start = (struct task_start){
+        .name = run->name.text,
+        .argv = run->argv,
+        .envp = merge_environment(&run->merge, run->environment.items),
+        .directory = run->options.working_directory,
+    };
+    run->tasks[rank].started_s = seconds_since(&run->started);
+    if (rank + 1 == plan->n_tasks && run->state.phase == RUN_LAUNCHING)
+        enter(run, RUN_RUNNING);
+    return 0;
+}
+
+static void on_output(void *context, uint32_t rank, const char *bytes, size_t n) {
+    struct run *run = context;
+    struct tasklog *log = &run->logs[rank];
+    const struct task_name name = task_name(&run->state.plan->tasks[rank]);
+
+    tasklog_write(log, run->state.directory.logs, name.text, bytes, n);
+    run->tasks[rank].log_lost = log->lost;
+    if (log->lost && !run->log_trouble_told) {
+        char sentence[256];
+
+        run->log_trouble_told = true;
+        snprintf(sentence, sizeof sentence,
+                 "the log of %s cannot be written (%s): output is being lost, the run goes on",
+                 name.text, strerror(log->errnum));
+        run->observer.notice(run->observer.context, sentence);
+    }
+    run->observer.output(run->observer.context, rank, bytes, n);
+}
+
+static void stop_gang(struct run *run, enum stop_manner manner) {
+    evtimer_del(&run->linger_event);
+    run->backend->ops->stop(run->backend, manner, run->options.grace_ms);
+}
+
+static void on_linger_over(evutil_socket_t fd, short what, void *arg) {
+    struct run *run = arg;
+
+    (void)fd, (void)what;
+    verdict_stopping(&run->state.verdict);
+    enter(run, RUN_STOPPING);
+    stop_gang(run, STOP_GRACEFULLY);
+}
+
+/* What the verdict, right after it has fallen, leads to. */
+static void act_on_verdict(struct run *run) {
+    const struct timeval linger = {
+        .tv_sec = run->options.linger_ms / 1000,
+        .tv_usec = (suseconds_t)(run->options.linger_ms % 1000) * 1000,
+    };
+
+    switch (run->state.verdict.state) {
+    case VERDICT_SUCCEEDED:
+        enter(run, RUN_LINGERING);
+        evtimer_add(&run->linger_event, &linger);
+        break;
+    case VERDICT_FAILED:
+        verdict_stopping(&run->state.verdict);
+        enter(run, RUN_STOPPING);
+        stop_gang(run, STOP_GRACEFULLY);
+        break;
+    case VERDICT_STOPPED:
+    case VERDICT_RUNNING:
+    case VERDICT_STATE_COUNT: break;
+    }
+}
+
+static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
+    struct run *run = context;
+    struct task_record *task = &run->tasks[rank];
+    const bool was_running = run->state.verdict.state == VERDICT_RUNNING;
+
+    tasklog_close(&run->logs[rank]);
+    task->fate = verdict_ended(&run->state.verdict, rank, end);
+    task->end = *end;
+    task->was_started = end->kind != TASK_NOT_STARTED;
+    if (end->message)
+        task->end.message = arena_text(&run->arena, end->message, strlen(end->message));
+    task->ended_s = seconds_since(&run->started);
+    run->observer.ended(run->observer.context, rank, task);
+    if (was_running && run->state.verdict.state != VERDICT_RUNNING)
+        act_on_verdict(run);
+}
+
+static void on_gone(void *context) {
+    struct run *run = context;
+
+    evtimer_del(&run->linger_event);
+    enter(run, RUN_OVER);
+}
+
+static void make_uuid(char uuid[static 33]) {
+    unsigned char bytes[16];
+
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        abort(); /* up to 256 bytes the kernel gives whole, once it has booted */
+    bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4 */
+    bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(uuid + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* The words of the command, or the shell with the command as one word. */
+static void prepare_command(struct run *run) {
+    const struct plan *plan = run->state.plan;
+    char *text = arena_text(&run->arena, plan->command, strlen(plan->command));
+    char *rest = NULL;
+    size_t n = 0;
+
+    if (plan->command_manner == COMMAND_SHELL) {
+        char found[4096];
+        struct error ignored;
+        int errnum;
+        const bool has_bash = program_find("bash", run->options.environment, NULL, found, &errnum,
+                                           &ignored) == 0;
+
+        run->argv = ARENA_ARRAY(&run->arena, char *, 4);
+        run->argv[0] = arena_text(&run->arena, has_bash ? "bash" : "sh", has_bash ? 4 : 2);
+        run->argv[1] = arena_text(&run->arena, "-c", 2);
+        run->argv[2] = text;
+        return;
+    }
+    run->argv = ARENA_ARRAY(&run->arena, char *, strlen(text) / 2 + 2);
+    for (char *word = strtok_r(text, " \t\r\n", &rest); word;
+         word = strtok_r(NULL, " \t\r\n", &rest))
+        run->argv[n++] = word;
+}
+
+static const char *login(struct run *run) {
+    const struct passwd *user = getpwuid(geteuid());
+
+    if (user && user->pw_name[0])
+        return arena_text(&run->arena, user->pw_name, strlen(user->pw_name));
+    return arena_printf(&run->arena, "%u", (unsigned)geteuid());
+}
+
+static int prepare_rendezvous(struct run *run, struct error *err) {
+    const uint32_t n = run->state.plan->n_tasks;
+    const struct rendezvous_limits limits = rendezvous_limits_for(n);
+    const uint16_t port = run->ports.list.items[n];
+
+    snprintf(run->rendezvous_port, sizeof run->rendezvous_port, "%u", port);
+    return rendezvous_new(run->base, port, &limits, &run->rendezvous, err);
+}
+
+static int prepare(struct run *run, struct error *err) {
+    const struct plan *plan = run->state.plan;
+    const bool is_horovod = plan->framework == FRAMEWORK_HOROVOD;
+
+    if (ports_lease(&run->ports, plan->n_tasks + (is_horovod ? 1u : 0u), err))
+        return -1;
+    if (is_horovod && prepare_rendezvous(run, err))
+        return -1;
+    if (local_backend_new(run->base, &run->backend, err))
+        return -1;
+    if (rundir_make(run->options.home, &run->arena, &run->state.directory, err))
+        return -1;
+    if (run->options.keep &&
+        run->options.keep(run->options.keep_context, &run->state.directory, err)) {
+        rundir_remove(&run->state.directory);
+        return -1;
+    }
+    make_uuid(run->state.uuid);
+    run->facts = (struct run_facts){
+        .run_id = run->state.directory.id,
+        .run_uuid = run->state.uuid,
+        .owner = login(run),
+        .project = "default",
+        .outputs_path = run->state.directory.outputs,
+        .logs_path = run->state.directory.logs,
+        .rendezvous_host = is_horovod ? local_host : NULL,
+        .rendezvous_port = is_horovod ? run->rendezvous_port : NULL,
+        .host = fact_host,
+        .port = fact_port,
+        .context = run,
+    };
+    prepare_command(run);
+    merge_init(&run->merge, run->options.environment);
+    return 0;
+}
+
+static int launch(struct run *run, struct error *err) {
+    const struct gang gang = {
+        .n_tasks = run->state.plan->n_tasks,
+        .describe = describe,
+        .output = on_output,
+        .ended = on_ended,
+        .gone = on_gone,
+        .context = run,
+    };
+
+    return run->backend->ops->launch(run->backend, &gang, err);
+}
+
+int run_start(const struct plan *plan, const struct run_options *options, struct event_base *base,
+              const struct run_observer *observer, struct run **out, struct error *err) {
+    struct run *run = calloc(1, sizeof *run);
+    struct timespec now;
+
+    if (!run)
+        abort();
+    run->options = *options;
+    run->observer = *observer;
+    run->base = base;
+    run->tasks = calloc(plan->n_tasks, sizeof *run->tasks);
+    run->logs = calloc(plan->n_tasks, sizeof *run->logs);
+    if (!run->tasks || !run->logs)
+        abort();
+    for (uint32_t rank = 0; rank < plan->n_tasks; rank++)
+        run->logs[rank] = (struct tasklog)TASKLOG_INIT;
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_MONOTONIC, &run->started);
+    run->state.plan = plan;
+    run->state.tasks = run->tasks;
+    run->state.started_at_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    verdict_init(&run->state.verdict, framework_facts(plan->framework)->success, plan->n_role);
+    evtimer_assign(&run->linger_event, base, on_linger_over, run);
+    if (prepare(run, err) || launch(run, err)) {
+        run_free(run);
+        return -1;
+    }
+    *out = run;
+    return 0;
+}
+
+void run_stop(struct run *run, enum stop_manner manner) {
+    if (run->state.phase == RUN_OVER)
+        return;
+    verdict_stop(&run->state.verdict);
+    enter(run, RUN_STOPPING);
+    stop_gang(run, manner);
+}
+
+const struct run_state *run_state(const struct run *run) {
+    return &run->state;
+}
+
+void run_free(struct run *run) {
+    if (!run)
+        return;
+    for (uint32_t rank = 0; rank < run->state.plan->n_tasks; rank++)
+        tasklog_close(&run->logs[rank]);
+    evtimer_del(&run->linger_event);
+    if (run->backend)
+        run->backend->ops->free(run->backend);
+    rendezvous_free(run->rendezvous);
+    ports_release(&run->ports);
+    merge_release(&run->merge);
+    environment_release(&run->environment);
+    arena_release(&run->arena);
+    free(run->tasks);
+    free(run->logs);
+    free(run);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/verdict.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum {
+    EXIT_OWN_FAILURE = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+    EXIT_SIGNAL_BASE = 128,
+    EXIT_STOPPED = 130,
+};
+
+static const char *const state_names[] = {
+    [VERDICT_RUNNING] = "running",
+    [VERDICT_SUCCEEDED] = "succeeded",
+    [VERDICT_FAILED] = "failed",
+    [VERDICT_STOPPED] = "stopped",
+};
+static_assert(ARRAY_LEN(state_names) == VERDICT_STATE_COUNT, "every state has a name");
+
+static const char *const fate_names[] = {
+    [FATE_RUNNING] = "running", [FATE_SUCCEEDED] = "succeeded",     [FATE_FAILED] = "failed",
+    [FATE_STOPPED] = "stopped", [FATE_NOT_STARTED] = "not_started",
+};
+static_assert(ARRAY_LEN(fate_names) == FATE_COUNT, "every fate has a name");
+
+const char *verdict_state_name(enum verdict_state state) {
+    assert(state < VERDICT_STATE_COUNT);
+    return state_names[state];
+}
+
+const char *task_fate_name(enum task_fate fate) {
+    assert(fate < FATE_COUNT);
+    return fate_names[fate];
+}
+
+static bool is_worker(const struct verdict *verdict, uint32_t rank) {
+    const uint32_t first = verdict->n_role[ROLE_MASTER];
+
+    return rank >= first && rank - first < verdict->n_role[ROLE_WORKER];
+}
+
+/* Does the success of this task belong to that of the run? */
+static bool counts(const struct verdict *verdict, uint32_t rank) {
+    switch (verdict->rule) {
+    case SUCCESS_OF_CHIEF: return rank == 0;
+    case SUCCESS_OF_WORKERS:
+        return is_worker(verdict, rank) || verdict->n_role[ROLE_WORKER] == 0;
+    case SUCCESS_OF_ALL: return true;
+    }
+    return true;
+}
+
+void verdict_init(struct verdict *verdict, enum success_rule rule,
+                  const uint32_t n_role[ROLE_COUNT]) {
+    uint32_t n_tasks = 0;
+
+    *verdict = (struct verdict){ .rule = rule };
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        verdict->n_role[role] = n_role[role];
+        n_tasks += n_role[role];
+    }
+    for (uint32_t rank = 0; rank < n_tasks; rank++)
+        verdict->awaited += counts(verdict, rank);
+}
+
+static enum task_fate fate_of(const struct verdict *verdict, const struct task_end *end) {
+    if (verdict->stopping)
+        return FATE_STOPPED;
+    if (end->kind == TASK_NOT_STARTED)
+        return FATE_NOT_STARTED;
+    return end->kind == TASK_EXITED && end->detail == 0 ? FATE_SUCCEEDED : FATE_FAILED;
+}
+
+enum task_fate verdict_ended(struct verdict *verdict, uint32_t rank, const struct task_end *end) {
+    const enum task_fate fate = fate_of(verdict, end);
+
+    if (verdict->state != VERDICT_RUNNING)
+        return fate;
+    if (fate == FATE_FAILED || fate == FATE_NOT_STARTED) {
+        verdict->state = VERDICT_FAILED;
+        verdict->first_failed = rank;
+        verdict->first_end = (struct task_end){ .kind = end->kind, .detail = end->detail };
+    } else if (counts(verdict, rank) && --verdict->awaited == 0) {
+        verdict->state = VERDICT_SUCCEEDED;
+    }
+    return fate;
+}
+
+void verdict_stop(struct verdict *verdict) {
+    if (verdict->state == VERDICT_RUNNING)
+        verdict->state = VERDICT_STOPPED;
+    verdict->stopping = true;
+}
+
+void verdict_stopping(struct verdict *verdict) {
+    assert(verdict->state != VERDICT_RUNNING);
+    verdict->stopping = true;
+}
+
+static int status_of_not_started(int errnum) {
+    switch (errnum) {
+    case ENOENT: return EXIT_NOT_FOUND;
+    case EACCES:
+    case ENOEXEC:
+    case ENOTDIR: return EXIT_NOT_EXECUTABLE;
+    default: return EXIT_OWN_FAILURE;
+    }
+}
+
+int verdict_exit_status(const struct verdict *verdict) {
+    switch (verdict->state) {
+    case VERDICT_SUCCEEDED: return 0;
+    case VERDICT_STOPPED: return EXIT_STOPPED;
+    case VERDICT_FAILED:
+        switch (verdict->first_end.kind) {
+        case TASK_EXITED: return verdict->first_end.detail;
+        case TASK_SIGNALLED: return EXIT_SIGNAL_BASE + verdict->first_end.detail;
+        case TASK_NOT_STARTED: return status_of_not_started(verdict->first_end.detail);
+        }
+        return EXIT_OWN_FAILURE;
+    case VERDICT_RUNNING:
+    case VERDICT_STATE_COUNT: break;
+    }
+    return EXIT_OWN_FAILURE;
+}

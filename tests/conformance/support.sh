@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What conformance laws are written with. A law is a function test_<law> in subjects/<name>.sh. It runs
+# by itself, in an empty scratch directory that holds a copy of examples/, and passes when it
+# returns 0. A subject may set:
+#   packages   the Debian packages it needs
+#   limit      the seconds that one law may take (120)
+
+# Runs myelin; leaves its output in the files out and err, and its exit status in $status. The
+# mark in the environment goes to every process of the run, so that leftovers can be found.
+myelin() {
+    MYELIN_HOME="$SCRATCH/home/.myelin" MYELIN_CONFORMANCE_MARK="$MARK" "$MYELIN" "$@" >out 2>err
+    status=$?
+}
+
+fail() {
+    printf '%s\n' "$*"
+    [ ! -s out ] || { echo "-- standard output, the last lines:"; tail -n 25 out; }
+    [ ! -s err ] || { echo "-- standard error, the last lines:"; tail -n 25 err; }
+    exit 1
+}
+SKIPPED=77
+skip() { printf '%s\n' "$*"; exit "$SKIPPED"; }
+
+expect_status() { [ "$status" -eq "$1" ] || fail "exit status $status; $1 was expected"; }
+expect_out() { grep -qE -- "$1" out || fail "nothing in standard output matches: $1"; }
+expect_err() { grep -qE -- "$1" err || fail "nothing in standard error matches: $1"; }
+
+# The ids of the processes that carry a mark in their environment.
+marked_processes() {
+    local directory
+    for directory in /proc/[0-9]*; do
+        if tr '\0' '\n' 2>/dev/null <"$directory/environ" | grep -qxF "MYELIN_CONFORMANCE_MARK=$1"; then
+            printf '%s ' "${directory#/proc/}"
+        fi
+    done 2>/dev/null
+}
+expect_nobody_left() {
+    local left
+    left=$(marked_processes "$MARK")
+    [ -z "$left" ] || fail "processes were left: $left"
+}

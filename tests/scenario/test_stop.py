@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever ends a run, nothing of it is left: each of these is also held to that by the stage."""
+import os
+import signal
+import time
+
+import pytest
+
+SLEEPERS = "touch up.$RANK; exec sleep 600"
+STUBBORN = """
+    trap '' TERM INT HUP
+    touch up.$RANK
+    while :; do sleep 0.1; done
+"""
+
+
+def start_gang(scenario, text, *arguments, size=4):
+    job = scenario.job(scenario.script(text), "pytorch", workers=size - 1)
+    process = scenario.start("run", job, *arguments)
+    scenario.wait_for("up.*", size)
+    return process
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+def test_a_stopped_run_exits_with_130_and_takes_all_tasks_along(scenario, name):
+    process = start_gang(scenario, SLEEPERS)
+    began = time.monotonic()
+    process.send_signal(getattr(signal, f"SIG{name}"))
+    ended = scenario.finish(process)
+    assert ended.status == 130, ended
+    assert time.monotonic() - began < 2, "tasks that can be stopped are stopped at once"
+
+
+def test_a_stopped_run_names_no_task_as_failed(scenario):
+    process = start_gang(scenario, SLEEPERS)
+    process.send_signal(signal.SIGINT)
+    ended = scenario.finish(process)
+    verdict = ended.err.splitlines()[-1]
+    assert "stopped" in verdict and "failed" not in verdict, ended
+
+
+def test_a_task_may_use_its_grace_time_to_finish(scenario):
+    text = "trap 'sleep 0.3; touch saved.$RANK; exit 0' TERM; touch up.$RANK; while :; do sleep 0.05; done"
+    process = start_gang(scenario, text, "--grace", "5", size=2)
+    process.send_signal(signal.SIGINT)
+    ended = scenario.finish(process)
+    assert ended.status == 130, ended
+    assert len(list(scenario.directory.glob("saved.*"))) == 2
+
+
+def test_a_task_that_ignores_sigterm_is_killed_after_the_grace_time(scenario):
+    process = start_gang(scenario, STUBBORN, "--grace", "1", size=2)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    ended = scenario.finish(process)
+    assert ended.status == 130, ended
+    assert 0.9 < time.monotonic() - began < 2.5
+
+
+def test_a_second_interrupt_kills_at_once(scenario):
+    process = start_gang(scenario, STUBBORN, "--grace", "60", size=2)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    ended = scenario.finish(process)
+    assert ended.status == 130, ended
+    assert time.monotonic() - began < 2
+
+
+def test_a_failure_too_waits_no_longer_than_the_grace_time(scenario):
+    text = f'if [ "$RANK" = 1 ]; then sleep 0.3; exit 9; fi\n{STUBBORN}'
+    ended = scenario.run(scenario.job(scenario.script(text), "pytorch", workers=1), "--grace", "1")
+    assert ended.status == 9, ended
+    assert 1 < ended.seconds < 3.5, ended
+
+
+DAEMON = """
+    import os, sys, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for fd in (0, 1, 2):
+                os.close(fd)
+            open("daemon.%d" % os.getpid(), "w").close()
+            time.sleep(600)
+        os._exit(0)
+    while not any(name.startswith("daemon.") for name in os.listdir(".")):
+        time.sleep(0.01)
+    sys.exit({code})
+"""
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_a_task_that_leaves_a_daemon_behind_leaves_nobody(scenario, code):
+    ended = scenario.run(scenario.job(scenario.python(DAEMON.format(code=code))))
+    assert ended.status == code, ended
+
+
+def test_a_background_child_that_holds_the_output_open_does_not_hold_up_the_end(scenario):
+    ended = scenario.run(scenario.job(scenario.script("sleep 600 & echo started")))
+    assert ended.status == 0, ended
+    assert ended.lines_of("master.0") == ["started"]
+    assert ended.seconds < 5
+
+
+CHILDREN = "sleep 600 & setsid sleep 600 & sleep 0.1; touch up.$RANK; wait"
+
+
+@pytest.mark.parametrize("text", [SLEEPERS, CHILDREN], ids=["tasks", "their children"])
+def test_nobody_survives_the_death_of_the_supervisor(scenario, text):
+    process = start_gang(scenario, text, size=3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=5)
+    deadline = time.monotonic() + 3
+    while scenario.left() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not scenario.left()

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/lines.h"
+
+/* What came out: each line, then '|'. */
+struct heard {
+    struct buf text;
+    size_t lines, longest;
+};
+
+static void hear(void *context, const char *line, size_t n) {
+    struct heard *heard = context;
+    struct error err;
+
+    assert_int_equal(buf_append(&heard->text, line, n, &err), 0);
+    assert_int_equal(buf_append(&heard->text, "|", 1, &err), 0);
+    heard->lines++;
+    heard->longest = n > heard->longest ? n : heard->longest;
+}
+
+#define HEARD { .text = BUF_INIT(1 << 22) }
+
+static void a_line_comes_out_whole_however_it_was_cut(void **unused) {
+    static const char text[] = "one\ntwo\n\nthree, longer\nno end";
+
+    (void)unused;
+    for (size_t a = 0; a < sizeof text; a++) {
+        for (size_t b = a; b < sizeof text; b++) {
+            struct lines lines = { 0 };
+            struct heard heard = HEARD;
+
+            lines_feed(&lines, text, a, hear, &heard);
+            lines_feed(&lines, text + a, b - a, hear, &heard);
+            lines_feed(&lines, text + b, sizeof text - 1 - b, hear, &heard);
+            assert_string_equal(heard.text.data, "one|two||three, longer|");
+            lines_flush(&lines, hear, &heard);
+            lines_flush(&lines, hear, &heard);
+            assert_string_equal(heard.text.data, "one|two||three, longer|no end|");
+            lines_release(&lines);
+            buf_release(&heard.text);
+        }
+    }
+}
+
+static void an_endless_line_is_cut_into_pieces_and_none_of_it_is_lost(void **unused) {
+    enum { TOTAL = 5 * LINE_MOST + 7 };
+    char *zeros = calloc(1, TOTAL);
+
+    (void)unused;
+    for (size_t step = 1000; step < TOTAL * 2; step = step * 7 + 1) {
+        struct lines lines = { 0 };
+        struct heard heard = HEARD;
+
+        for (size_t at = 0; at < TOTAL; at += step)
+            lines_feed(&lines, zeros + at, TOTAL - at < step ? TOTAL - at : step, hear, &heard);
+        assert_true(lines.capacity <= 2 * LINE_MOST);
+        lines_flush(&lines, hear, &heard);
+        assert_int_equal(heard.longest, LINE_MOST);
+        assert_int_equal(heard.text.len - heard.lines, TOTAL);
+        lines_release(&lines);
+        buf_release(&heard.text);
+    }
+    free(zeros);
+}
+
+static void a_line_of_just_the_most_is_not_cut(void **unused) {
+    char *text = malloc(LINE_MOST + 1);
+    struct lines lines = { 0 };
+    struct heard heard = HEARD;
+
+    (void)unused;
+    memset(text, 'a', LINE_MOST);
+    text[LINE_MOST] = '\n';
+    lines_feed(&lines, text, LINE_MOST + 1, hear, &heard);
+    lines_feed(&lines, text, LINE_MOST, hear, &heard);
+    lines_feed(&lines, "\n", 1, hear, &heard);
+    lines_flush(&lines, hear, &heard);
+    assert_int_equal(heard.lines, 2);
+    assert_int_equal(heard.longest, LINE_MOST);
+    lines_release(&lines);
+    buf_release(&heard.text);
+    free(text);
+}
+
+static void expect_tail(const struct tail *tail, const char *text) {
+    struct heard heard = HEARD;
+
+    tail_lines(tail, hear, &heard);
+    assert_string_equal(heard.text.data, text);
+    buf_release(&heard.text);
+}
+
+static void the_tail_is_the_last_lines(void **unused) {
+    struct tail tail = { 0 };
+    struct heard heard = HEARD;
+    char line[32];
+
+    (void)unused;
+    expect_tail(&tail, "");
+    tail_feed(&tail, "a\nb", 3);
+    expect_tail(&tail, "a|b|");
+    tail_feed(&tail, "c\n\n", 3);
+    expect_tail(&tail, "a|bc||");
+    for (int i = 0; i < 5000; i++)
+        tail_feed(&tail, line, (size_t)snprintf(line, sizeof line, "line %d\n", i));
+    tail_lines(&tail, hear, &heard);
+    assert_int_equal(heard.lines, TAIL_LINES);
+    assert_memory_equal(heard.text.data, "line 4980|", 10);
+    assert_non_null(strstr(heard.text.data, "line 4999|"));
+    buf_release(&heard.text);
+    tail_release(&tail);
+}
+
+static void the_tail_of_an_endless_line_is_its_last_bytes(void **unused) {
+    struct tail tail = { 0 };
+    struct heard heard = HEARD;
+    char *text = malloc(3 * TAIL_BYTES);
+
+    (void)unused;
+    memset(text, 'x', 3 * TAIL_BYTES);
+    text[3 * TAIL_BYTES - 1] = 'y';
+    tail_feed(&tail, "first\n", 6);
+    tail_feed(&tail, text, 3 * TAIL_BYTES);
+    tail_lines(&tail, hear, &heard);
+    assert_int_equal(heard.lines, 1);
+    assert_int_equal(heard.longest, TAIL_BYTES);
+    assert_int_equal(heard.text.data[TAIL_BYTES - 1], 'y');
+    buf_release(&heard.text);
+    tail_release(&tail);
+    free(text);
+}
+
+static void a_line_on_a_terminal_cannot_steer_it(void **unused) {
+    static const struct {
+        const char *line, *shown;
+    } rows[] = {
+        { "plain\ttext", "plain\ttext" },
+        { "caf\xc3\xa9 \xe2\x94\x82 \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x94\x82 \xf0\x9f\x98\x80" },
+        { "\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m" },
+        { "\x1b[2J", "^[[2J" },
+        { "\x1b]0;title\x07", "^[]0;title^G" },
+        { "\x1b[31", "^[[31" },
+        { "\xff\xfe", "\\xff\\xfe" },
+        { "\xc2\x9b" "2J", "\\xc2\\x9b2J" },
+        { "\xc0\xaf", "\\xc0\\xaf" },
+        { "\xed\xa0\x80", "\\xed\\xa0\\x80" },
+        { "\xe2\x80\xae" "abc", "\\xe2\\x80\\xae" "abc" },
+        { "\xe2\x94", "\\xe2\\x94" },
+        { " 10%\r 20%\r 30%", " 30%" },
+        { "windows\r", "windows" },
+        { "\x7f\x01", "^?^A" },
+        { "", "" },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(buf) out = BUF_INIT(1000);
+        struct error err;
+
+        assert_int_equal(line_append_harmless(&out, rows[i].line, strlen(rows[i].line), &err), 0);
+        assert_string_equal(out.data, rows[i].shown);
+    }
+}
+
+static void a_line_that_does_not_fit_leaves_the_buffer_as_it_was(void **unused) {
+    AUTO(buf) out = BUF_INIT(10);
+    struct error err;
+
+    (void)unused;
+    assert_int_equal(line_append_harmless(&out, "abc", 3, &err), 0);
+    assert_int_equal(line_append_harmless(&out, "defg\x01\x02\x03", 7, &err), -1);
+    assert_string_equal(out.data, "abc");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_comes_out_whole_however_it_was_cut),
+        cmocka_unit_test(an_endless_line_is_cut_into_pieces_and_none_of_it_is_lost),
+        cmocka_unit_test(a_line_of_just_the_most_is_not_cut),
+        cmocka_unit_test(the_tail_is_the_last_lines),
+        cmocka_unit_test(the_tail_of_an_endless_line_is_its_last_bytes),
+        cmocka_unit_test(a_line_on_a_terminal_cannot_steer_it),
+        cmocka_unit_test(a_line_that_does_not_fit_leaves_the_buffer_as_it_was),
+    };
+
+    return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/local/ports.h"
+
+enum { PORT_COUNT = 65536 };
+
+/* A child that leases n ports, tells them, and holds them until its stdin closes. */
+struct holder {
+    pid_t pid;
+    int from_it, to_it;
+    uint16_t ports[512];
+};
+
+static void hold_in_child(size_t n, int out, int in) {
+    struct ports ports = { 0 };
+    struct error err;
+    char byte;
+
+    if (ports_lease(&ports, n, &err))
+        _exit(1);
+    if (write(out, ports.list.items, n * sizeof(uint16_t)) < 0 || read(in, &byte, 1) < 0)
+        _exit(1);
+    _exit(0); /* without releasing: the kernel has to */
+}
+
+static struct holder start_holder(size_t n) {
+    struct holder h;
+    int out[2], in[2];
+
+    assert_int_equal(pipe(out), 0);
+    assert_int_equal(pipe(in), 0);
+    h.pid = fork();
+    if (h.pid == 0) {
+        close(in[1]);
+        hold_in_child(n, out[1], in[0]);
+    }
+    close(out[1]);
+    close(in[0]);
+    h.from_it = out[0];
+    h.to_it = in[1];
+    return h;
+}
+
+static void read_ports(struct holder *h, size_t n) {
+    size_t have = 0;
+
+    while (have < n * sizeof(uint16_t)) {
+        ssize_t got = read(h->from_it, (char *)h->ports + have, n * sizeof(uint16_t) - have);
+
+        assert_true(got > 0);
+        have += (size_t)got;
+    }
+}
+
+static void end_holder(struct holder *h) {
+    close(h->to_it);
+    close(h->from_it);
+    assert_int_equal(waitpid(h->pid, NULL, 0), h->pid);
+}
+
+static void processes_never_lease_the_same_port(void **unused) {
+    enum { HOLDERS = 6, EACH = 200 };
+    static bool taken[PORT_COUNT];
+    struct holder holders[HOLDERS];
+
+    (void)unused;
+    for (int i = 0; i < HOLDERS; i++) /* all at once */
+        holders[i] = start_holder(EACH);
+    for (int i = 0; i < HOLDERS; i++) {
+        read_ports(&holders[i], EACH);
+        for (int j = 0; j < EACH; j++) {
+            assert_false(taken[holders[i].ports[j]]);
+            taken[holders[i].ports[j]] = true;
+        }
+    }
+    for (int i = 0; i < HOLDERS; i++)
+        end_holder(&holders[i]);
+}
+
+static void a_dead_process_gives_its_ports_back(void **unused) {
+    struct holder holder = start_holder(1);
+    struct ports ports = { 0 };
+    struct error err;
+    bool found = false;
+
+    (void)unused;
+    read_ports(&holder, 1);
+    kill(holder.pid, SIGKILL);
+    end_holder(&holder);
+    /* All ports below the ephemeral range: the one it had is among them again. */
+    assert_int_equal(ports_lease(&ports, 20000, &err), 0);
+    for (size_t i = 0; i < ports.list.len; i++)
+        found |= ports.list.items[i] / PORTS_BLOCK == holder.ports[0] / PORTS_BLOCK;
+    assert_true(found || holder.ports[0] > 30000);
+    ports_release(&ports);
+}
+
+static int listen_on(uint16_t port) {
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 1) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void a_port_that_a_stranger_listens_on_is_not_leased(void **unused) {
+    struct ports ports = { 0 };
+    struct error err;
+    uint16_t stolen;
+    int stranger;
+
+    (void)unused;
+    assert_int_equal(ports_lease(&ports, 1, &err), 0);
+    stolen = ports.list.items[0];
+    ports_release(&ports);
+    stranger = listen_on(stolen);
+    assert_true(stranger >= 0);
+    /* Everything below the ephemeral range, so the stolen one is surely tried. */
+    assert_int_equal(ports_lease(&ports, 20000, &err), 0);
+    for (size_t i = 0; i < ports.list.len; i++)
+        assert_int_not_equal(ports.list.items[i], stolen);
+    ports_release(&ports);
+    close(stranger);
+}
+
+static void leased_ports_are_distinct_and_can_be_listened_on(void **unused) {
+    static bool taken[PORT_COUNT];
+    struct ports ports = { 0 };
+    struct error err;
+
+    (void)unused;
+    assert_int_equal(ports_lease(&ports, 100, &err), 0);
+    assert_int_equal(ports_lease(&ports, 3, &err), 0);
+    assert_int_equal(ports.list.len, 103);
+    for (size_t i = 0; i < ports.list.len; i++) {
+        int fd = listen_on(ports.list.items[i]);
+
+        assert_false(taken[ports.list.items[i]]);
+        taken[ports.list.items[i]] = true;
+        assert_true(ports.list.items[i] >= PORTS_LOWEST);
+        assert_true(fd >= 0);
+        close(fd);
+    }
+    ports_release(&ports);
+}
+
+static void leased_ports_are_outside_the_ephemeral_range(void **unused) {
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    struct ports ports = { 0 };
+    struct error err;
+    int low, high;
+
+    (void)unused;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d %d", &low, &high), 2);
+    fclose(file);
+    if (low < PORTS_LOWEST + 2000 && high > PORT_COUNT - 2000)
+        skip(); /* this machine leaves nothing outside */
+    assert_int_equal(ports_lease(&ports, 500, &err), 0);
+    for (size_t i = 0; i < ports.list.len; i++)
+        assert_true(ports.list.items[i] < low || ports.list.items[i] > high);
+    ports_release(&ports);
+}
+
+static void too_many_ports_are_an_error_that_leaves_none_leased(void **unused) {
+    struct ports ports = { 0 };
+    struct error err;
+
+    (void)unused;
+    assert_int_equal(ports_lease(&ports, 2, &err), 0);
+    assert_int_equal(ports_lease(&ports, 60000, &err), -1);
+    assert_int_equal(err.code, ERROR_EXHAUSTED);
+    assert_non_null(strstr(err.message, "60000 TCP ports are needed"));
+    assert_int_equal(ports.list.len, 2);
+    assert_int_equal(ports_lease(&ports, 2, &err), 0);
+    ports_release(&ports);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_never_lease_the_same_port),
+        cmocka_unit_test(a_dead_process_gives_its_ports_back),
+        cmocka_unit_test(a_port_that_a_stranger_listens_on_is_not_leased),
+        cmocka_unit_test(leased_ports_are_distinct_and_can_be_listened_on),
+        cmocka_unit_test(leased_ports_are_outside_the_ephemeral_range),
+        cmocka_unit_test(too_many_ports_are_an_error_that_leaves_none_leased),
+    };
+
+    return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
+}
