@@ -23,7 +23,7 @@ import xml.etree.ElementTree as ElementTree
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCENARIOS = os.path.join(ROOT, "tests", "scenario")
 HAS_FUZZERS = os.path.exists(os.path.join(ROOT, "tests", "fuzz", "meson.build"))
-SUITES = ("style", "unit", "fuzz", "scenario")
+SUITES = ("style", "unit", "fuzz", "golden", "fixtures", "scenario")
 STEP_LIMIT_S = 420
 SHOWN_BYTES = 16000
 SHOWN_FAILURES = 25
@@ -39,7 +39,7 @@ class Build:
     directory: str
     options: tuple
     sanitized: bool = False
-    suites: tuple = ("unit", "fuzz")
+    suites: tuple = ("unit", "fuzz", "golden", "fixtures")
 
     @property
     def program(self):
@@ -48,7 +48,7 @@ class Build:
 
 BUILDS = (
     Build("plain", os.path.join(ROOT, "build"), ("-Dtests=true", "-Dwerror=true"),
-          suites=("style", "unit", "fuzz")),
+          suites=("style", "unit", "fuzz", "golden", "fixtures")),
     Build("sanitizers", os.path.join(ROOT, "build-asan"),
           # Beyond -Og the sanitizers' own checks make gcc warn of paths that do not exist.
           ("-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=g",

@@ -29,7 +29,7 @@ struct session {
     struct event *signals[ARRAY_LEN(stop_signals)];
     unsigned stops; /* signals so far: stop, kill, leave */
     uint32_t grace_ms;
-    const char *only_file; /* the polyaxonfile, when it is one file; else NULL */
+    const struct source *only_file; /* the polyaxonfile, when it is one; else NULL */
 };
 
 static void on_output(void *context, uint32_t rank, const char *bytes, size_t n) {
@@ -79,42 +79,28 @@ static void on_signal(evutil_socket_t number, short what, void *arg) {
     }
 }
 
-/* Copies the polyaxonfile as it was given. */
+/* Keeps the polyaxonfile as it was read. A merge of several has no one text. */
 static int keep_file(void *context, const struct rundir *directory, struct error *err) {
     const struct session *session = context;
-    AUTO(buf) text = BUF_INIT(64u << 20);
-    char piece[16 * 1024];
-    FILE *file;
-    size_t n;
-    int failed = 0;
 
     if (!session->only_file)
         return 0;
-    file = fopen(session->only_file, "re");
-    if (!file)
-        return error_set_errno(err, errno, "cannot read '%s' again", session->only_file);
-    while (!failed && (n = fread(piece, 1, sizeof piece, file)) > 0)
-        failed = buf_append(&text, piece, n, err);
-    if (!failed && ferror(file))
-        failed = error_set_errno(err, errno, "cannot read '%s' again", session->only_file);
-    fclose(file);
-    if (failed)
-        return -1;
-    return rundir_write(directory, "polyaxonfile.yml", text.data, text.len, err);
+    return rundir_write(directory, "polyaxonfile.yml", session->only_file->text,
+                        session->only_file->len, err);
 }
 
-/* The one regular file that the plan came from, or NULL. */
-static const char *only_file(const struct invocation *in) {
-    const char *found = in->n_operands == 1 ? in->operands[0] : NULL;
-    size_t n = in->n_operands;
+/* The one text that the plan came from, or NULL. */
+static const struct source *only_file(const struct sources *sources) {
+    const struct source *found = NULL;
 
-    for (size_t i = 0; i < in->n_given; i++) {
-        if (strcmp(in->given[i].option->name, "file") == 0) {
-            found = in->given[i].value;
-            n++;
-        }
+    for (size_t i = 0; i < sources->list.len; i++) {
+        if (strcmp(sources->list.items[i].name, "-P") == 0)
+            continue;
+        if (found)
+            return NULL;
+        found = &sources->list.items[i];
     }
-    return n == 1 && strcmp(found, "-") != 0 ? found : NULL;
+    return found;
 }
 
 static int read_grace(const struct invocation *in, uint32_t *grace_ms) {
@@ -127,8 +113,7 @@ static int read_grace(const struct invocation *in, uint32_t *grace_ms) {
         return 0;
     errno = 0;
     seconds = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 ||
-        seconds > GRACE_MOST_S)
+    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > GRACE_MOST_S)
         return invocation_misuse(in, "--grace takes seconds from 0 to %d, not '%s'", GRACE_MOST_S,
                                  text);
     *grace_ms = (uint32_t)(seconds * 1000 + 0.5);
@@ -176,8 +161,7 @@ static void warn_of_limits(const struct plan *plan) {
 static void watch_signals(struct session *session) {
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
-        session->signals[i] =
-            evsignal_new(session->base, stop_signals[i], on_signal, session);
+        session->signals[i] = evsignal_new(session->base, stop_signals[i], on_signal, session);
         if (!session->signals[i])
             abort();
         event_add(session->signals[i], NULL);
@@ -195,8 +179,9 @@ static void tell_of_lost_output(const struct outlet *outlet) {
         fprintf(stderr, "myelin: output could not be shown (%s); all of it is in the logs\n",
                 strerror(outlet->errnum));
     else if (outlet->dropped && !outlet->errnum)
-        fprintf(stderr, "myelin: %llu bytes of output came faster than they were read and are "
-                        "not shown; all of it is in the logs\n",
+        fprintf(stderr,
+                "myelin: %llu bytes of output came faster than they were read and are "
+                "not shown; all of it is in the logs\n",
                 (unsigned long long)outlet->dropped);
 }
 
@@ -219,14 +204,15 @@ static int follow_run(struct session *session, bool as_json) {
     return state->phase == RUN_OVER ? verdict_exit_status(&state->verdict) : STATUS_RUN_STOPPED;
 }
 
-static int run_plan(const struct invocation *in, const struct plan *plan, uint32_t grace_ms) {
+static int run_loaded(const struct invocation *in, const struct loaded *loaded, uint32_t grace_ms) {
+    const struct plan *plan = loaded->plan;
     const bool as_json = invocation_has(in, "json");
     AUTO(arena) arena = ARENA_INIT;
     struct session session = {
         .plan = plan,
         .base = event_base_new(),
         .grace_ms = grace_ms,
-        .only_file = only_file(in),
+        .only_file = only_file(&loaded->sources),
     };
     const struct run_observer observer = {
         .output = on_output,
@@ -268,23 +254,27 @@ static int run_plan(const struct invocation *in, const struct plan *plan, uint32
 }
 
 static int run(const struct invocation *in) {
-    AUTO_PTR(plan) plan = NULL;
+    AUTO(loaded) loaded = { 0 };
     const char *why_not;
     uint32_t grace_ms;
     int misuse = read_grace(in, &grace_ms);
 
     if (misuse)
         return misuse;
-    plan = load_plan(in);
-    if (!plan)
+    if (in->n_operands > 1)
+        return invocation_misuse(in, "'run' takes one file, not %zu; merge more with -f",
+                                 in->n_operands);
+    load(in, in->n_operands ? in->operands[0] : NULL, &loaded);
+    print_diags(&loaded);
+    if (!loaded.plan)
         return STATUS_RUN_OWN_FAILURE;
-    why_not = refusal(plan);
+    why_not = refusal(loaded.plan);
     if (why_not) {
         fprintf(stderr, "myelin: cannot run: %s\n", why_not);
         return STATUS_RUN_OWN_FAILURE;
     }
-    warn_of_limits(plan);
-    return run_plan(in, plan, grace_ms);
+    warn_of_limits(loaded.plan);
+    return run_loaded(in, &loaded, grace_ms);
 }
 
 static const struct option options[] = {

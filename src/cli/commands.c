@@ -10,12 +10,14 @@ extern const struct command command_help;
 extern const struct command command_man;
 extern const struct command command_plan;
 extern const struct command command_run;
+extern const struct command command_schema;
 extern const struct command command_version;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,  &command_check, &command_plan,    &command_completion,
-    &command_man,  &command_help,  &command_version, NULL,
+    &command_run,    &command_check,      &command_plan,
+    &command_schema, &command_completion, &command_man,
+    &command_help,   &command_version,    NULL,
 };
 
 const struct command *command_find(const char *name) {

@@ -17,8 +17,8 @@ enum {
     FLUSH_AT = 64 * 1024, /* so that one piece of many short lines is not gathered whole */
 };
 
-void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style,
-                 FILE *out, struct event_base *base) {
+void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style, FILE *out,
+                 struct event_base *base) {
     *follow = (struct follow){
         .plan = plan,
         .style = style,

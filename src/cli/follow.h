@@ -25,14 +25,14 @@ struct follow {
     bool is_terminal, is_coloured;
     int width; /* of the longest name */
     struct outlet outlet;
-    struct buf shown; /* the lines of one piece of output, written together */
-    uint32_t rank;    /* whose piece it is */
+    struct buf shown;    /* the lines of one piece of output, written together */
+    uint32_t rank;       /* whose piece it is */
     struct lines *lines; /* by rank */
     struct tail *tails;  /* by rank */
 };
 
-void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style,
-                 FILE *out, struct event_base *base);
+void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style, FILE *out,
+                 struct event_base *base);
 void follow_output(struct follow *follow, uint32_t rank, const char *bytes, size_t n);
 /* The task is over: its last line may have no end. */
 void follow_ended(struct follow *follow, uint32_t rank);

@@ -21,8 +21,7 @@ static void keep(struct lines *lines, const char *bytes, size_t n) {
 }
 
 /* Gives out one line or piece: what was kept, then n bytes. */
-static void give(struct lines *lines, const char *bytes, size_t n, line_sink *sink,
-                 void *context) {
+static void give(struct lines *lines, const char *bytes, size_t n, line_sink *sink, void *context) {
     if (lines->len == 0) {
         sink(context, bytes, n);
         return;
@@ -32,8 +31,7 @@ static void give(struct lines *lines, const char *bytes, size_t n, line_sink *si
     lines->len = 0;
 }
 
-void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sink,
-                void *context) {
+void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sink, void *context) {
     while (n) {
         const size_t room = LINE_MOST - lines->len;
         const char *end = memchr(bytes, '\n', n < room + 1 ? n : room + 1);

@@ -45,7 +45,6 @@ void tail_release(struct tail *tail);
 /* Appends the line so that it cannot steer a terminal: colours (SGR sequences) and valid
  * UTF-8 stay, of parts that overwrite each other by CR the last one is shown, control
  * characters become ^X and stray bytes \xNN. Grows at most fourfold. */
-MUST_CHECK int line_append_harmless(struct buf *out, const char *line, size_t n,
-                                    struct error *err);
+MUST_CHECK int line_append_harmless(struct buf *out, const char *line, size_t n, struct error *err);
 
 #endif

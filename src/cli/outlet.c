@@ -58,7 +58,8 @@ static size_t write_now(struct outlet *outlet, const char *bytes, size_t n) {
 static void write_pending(struct outlet *outlet) {
     while (!outlet->errnum && evbuffer_get_length(outlet->pending)) {
         const size_t n = evbuffer_get_contiguous_space(outlet->pending);
-        const size_t done = write_now(outlet, (char *)evbuffer_pullup(outlet->pending, (ev_ssize_t)n), n);
+        const size_t done =
+            write_now(outlet, (char *)evbuffer_pullup(outlet->pending, (ev_ssize_t)n), n);
 
         if (outlet->errnum)
             return;

@@ -22,7 +22,7 @@ struct evbuffer;
 
 struct outlet {
     int fd;
-    bool is_own;    /* our own description of the same file, made not to block */
+    bool is_own; /* our own description of the same file, made not to block */
     bool is_socket, is_file;
     struct evbuffer *pending;
     struct event *writable;

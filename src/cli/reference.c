@@ -5,8 +5,7 @@
 #include "cli/pages.h"
 #include "cli/prose.h"
 
-/* Prose, with what Markdown or a table would take for markup escaped; not so in backticks. */
-static void put_prose(FILE *out, struct span text) {
+void markdown_prose(FILE *out, struct span text) {
     bool in_code = false;
 
     for (size_t i = 0; i < text.n; i++) {
@@ -28,7 +27,7 @@ static void put_description(FILE *out, const char *rest) {
         if (prose_is_verbatim(paragraph))
             fprintf(out, "```\n%.*s\n```", (int)paragraph.n, paragraph.text);
         else
-            put_prose(out, paragraph);
+            markdown_prose(out, paragraph);
         fputc('\n', out);
     }
 }
@@ -37,7 +36,7 @@ static void put_commands(FILE *out) {
     fputs("\n| command | what it does |\n|---|---|\n", out);
     for (size_t i = 0; commands[i]; i++) {
         fprintf(out, "| [`%s`](#myelin-%s) | ", commands[i]->name, commands[i]->name);
-        put_prose(out, span_of(commands[i]->summary));
+        markdown_prose(out, span_of(commands[i]->summary));
         fputs(" |\n", out);
     }
 }
@@ -59,7 +58,7 @@ static void put_options(FILE *out, const struct command *command) {
         fprintf(out, "`--%s%s%s` | ", option->name, option->argument ? " " : "",
                 option->argument ? option->argument : "");
         option_text(option, text);
-        put_prose(out, span_of(text));
+        markdown_prose(out, span_of(text));
         fputs(" |\n", out);
     }
 }
@@ -70,9 +69,9 @@ static void put_statuses(FILE *out, const struct command *command) {
     fputs("\n| exit status | meaning |\n|---|---|\n", out);
     for (const struct status_help *row = command_statuses(command); row->status; row++) {
         fputs("| ", out);
-        put_prose(out, span_of(row->status));
+        markdown_prose(out, span_of(row->status));
         fputs(" | ", out);
-        put_prose(out, span_of(row->meaning));
+        markdown_prose(out, span_of(row->meaning));
         fputs(" |\n", out);
     }
 }
@@ -82,7 +81,7 @@ void reference_section(FILE *out, const struct command *command) {
 
     command_typed(command, typed);
     fprintf(out, "## %s\n\n", typed);
-    put_prose(out, span_of(command->summary));
+    markdown_prose(out, span_of(command->summary));
     fprintf(out, "\n\n```\n%s [OPTION...]%s%s\n```\n", typed, command->arguments ? " " : "",
             command->arguments ? command->arguments : "");
     put_description(out, command->description);

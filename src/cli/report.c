@@ -1,66 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "codec/json.h"
+#include "plan/fold.h"
 
-enum { SENTENCE_MOST = 640 };
+enum { FOLDED_MOST = 1 << 20, SENTENCE_MOST = 640 };
 
-typedef bool task_wanted(const struct run_state *run, uint32_t rank);
-
-static bool any_task(const struct run_state *run, uint32_t rank) {
+static bool any_task(const void *run, uint32_t rank) {
     (void)run, (void)rank;
     return true;
 }
 
-static bool stopped_task(const struct run_state *run, uint32_t rank) {
-    return run->tasks[rank].fate == FATE_STOPPED;
+static bool stopped_task(const void *run, uint32_t rank) {
+    return ((const struct run_state *)run)->tasks[rank].fate == FATE_STOPPED;
 }
 
-/* "[0-2,5]" for the wanted indexes of one role, or "" when it has one task alone. */
-static void print_indexes(FILE *out, const struct run_state *run, uint32_t first, uint32_t n,
-                          task_wanted *wanted) {
-    const char *separator = "[";
+/* "before master.0, worker[0-2,5] after", or nothing when no task is wanted. */
+static void print_folded(FILE *out, const char *before, const struct run_state *run,
+                         bool (*want)(const void *run, uint32_t rank), const char *after) {
+    AUTO(buf) text = BUF_INIT(FOLDED_MOST);
+    struct error err;
 
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t last = i;
-
-        if (!wanted(run, first + i))
-            continue;
-        while (last + 1 < n && wanted(run, first + last + 1))
-            last++;
-        fprintf(out, last == i ? "%s%u" : "%s%u-%u", separator, i, last);
-        separator = ",";
-        i = last;
-    }
-    fputs("]", out);
-}
-
-/* "master, worker[0-2,5]": says whether there was any. */
-static bool print_folded(FILE *out, const struct run_state *run, task_wanted *wanted) {
-    uint32_t first = 0;
-    bool any = false;
-
-    for (int role = 0; role < ROLE_COUNT; role++) {
-        const uint32_t n = run->plan->n_role[role];
-        bool has_one = false;
-
-        for (uint32_t i = 0; i < n && !has_one; i++)
-            has_one = wanted(run, first + i);
-        if (has_one) {
-            fprintf(out, "%s%s", any ? ", " : "", role_name((enum role)role));
-            if (role != ROLE_MASTER)
-                print_indexes(out, run, first, n, wanted);
-            any = true;
-        }
-        first += n;
-    }
-    return any;
+    if (fold_tasks(run->plan, want, run, &text, &err))
+        fprintf(out, "%s(%s)%s", before, err.message, after);
+    else if (text.len)
+        fprintf(out, "%s%s%s", before, text.data, after);
 }
 
 static void print_duration(FILE *out, double seconds) {
@@ -110,10 +79,10 @@ static void reason_sentence(const struct run_state *run, char *out, size_t size)
 void report_start(FILE *out, const struct run_state *run) {
     const struct plan *plan = run->plan;
 
-    fprintf(out, "run %s: %u task%s (", run->directory.id, plan->n_tasks,
+    fprintf(out, "run %s: %u task%s", run->directory.id, plan->n_tasks,
             plan->n_tasks == 1 ? "" : "s");
-    print_folded(out, run, any_task);
-    fprintf(out, ")%s%s, logs in %s\n", plan->framework_label ? ", " : "",
+    print_folded(out, " (", run, any_task, ")");
+    fprintf(out, "%s%s, logs in %s\n", plan->framework_label ? ", " : "",
             plan->framework_label ? plan->framework_label : "", run->directory.logs);
 }
 
@@ -135,14 +104,7 @@ static void report_failure(FILE *out, const struct run_state *run, const struct 
     } else if (run->tasks[rank].was_started) {
         fprintf(out, "  %s wrote nothing\n", name.text);
     }
-    for (uint32_t other = 0; other < run->plan->n_tasks; other++) {
-        if (!stopped_task(run, other))
-            continue;
-        fputs("  stopped because of it: ", out);
-        print_folded(out, run, stopped_task);
-        fputs("\n", out);
-        break;
-    }
+    print_folded(out, "  stopped because of it: ", run, stopped_task, "\n");
 }
 
 void report_end(FILE *out, const struct run_state *run, const struct tail *tails) {

@@ -30,7 +30,7 @@ static size_t width(const char *text) {
 void table_print(const struct table *table, FILE *out, int bold_header) {
     size_t widths[TABLE_COLUMNS_MAX] = { 0 };
     bool filled[TABLE_COLUMNS_MAX] = { false };
-    size_t n = table->n_columns, last = 0;
+    size_t n = table->n_columns;
 
     assert(n > 0 && table->cells.len % n == 0);
     for (size_t i = 0; i < table->cells.len; i++) {
@@ -41,22 +41,21 @@ void table_print(const struct table *table, FILE *out, int bold_header) {
         if (i >= n && cell > 0)
             filled[i % n] = true;
     }
-    for (size_t c = 0; c < n; c++)
-        if (filled[c])
-            last = c;
-    for (size_t i = 0; i < table->cells.len; i++) {
-        size_t c = i % n;
-        const char *text = table->cells.items[i];
+    for (size_t row = 0; row < table->cells.len; row += n) {
+        const char *const *cells = table->cells.items + row;
+        size_t gap = 0;
 
-        if (bold_header && i == 0)
+        if (bold_header && row == 0)
             fputs("\033[1m", out);
-        if (filled[c]) {
-            fputs(text, out);
-            if (c < last)
-                fprintf(out, "%*s", (int)(widths[c] - width(text) + 2), "");
+        for (size_t c = 0; c < n; c++) {
+            if (!filled[c])
+                continue;
+            if (*cells[c])
+                fprintf(out, "%*s%s", (int)gap, "", cells[c]);
+            /* Blanks wait for the next text, so that no line ends in them. */
+            gap = (*cells[c] ? 0 : gap) + widths[c] - width(cells[c]) + 2;
         }
-        if (c + 1 == n)
-            fputs(bold_header && i == c ? "\033[0m\n" : "\n", out);
+        fputs(bold_header && row == 0 ? "\033[0m\n" : "\n", out);
     }
 }
 

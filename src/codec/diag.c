@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/utf8.h"
+
 enum {
     SHOWN_LINE_MAX = 160, /* bytes of a source line that are shown: a file may be one long line */
     NAME_MAX_COMPARED = 64,
@@ -95,16 +97,26 @@ static const struct paint paints[] = {
                         "\033[0m" },
 };
 
-/* Shows a line of the source so that columns stay true: tabs become blanks, other control bytes dots. */
-static int show_text(const char *text, size_t n, struct buf *out, struct error *err) {
-    for (size_t i = 0; i < n; i++) {
-        char c = text[i];
+/* Bytes of the character that starts here, and whether a terminal may be shown them as they are. */
+static size_t character(const char *text, size_t n, bool *shown) {
+    size_t length = utf8_length(text, n);
+    unsigned char c = (unsigned char)text[0];
 
-        if (c == '\t')
-            c = ' ';
-        else if ((unsigned char)c < 0x20 || c == 0x7f)
-            c = '.';
-        if (buf_append(out, &c, 1, err))
+    *shown = length > 1 ? c != 0xc2 || (unsigned char)text[1] >= 0xa0 : length && c >= ' ' && c != 0x7f;
+    return length ? length : 1;
+}
+
+/* Shows a text of the user so that it stays on its line, columns stay true and a terminal takes no
+ * orders from it: blanks for tabs and newlines, dots for other controls and for what is no UTF-8. */
+static int show_text(const char *text, size_t n, struct buf *out, struct error *err) {
+    for (size_t i = 0, length; i < n; i += length) {
+        bool shown;
+        const char *as = text + i;
+
+        length = character(as, n - i, &shown);
+        if (!shown)
+            as = *as == '\t' || *as == '\n' ? " " : ".";
+        if (buf_append(out, as, shown ? length : 1, err))
             return -1;
     }
     return 0;
@@ -112,9 +124,10 @@ static int show_text(const char *text, size_t n, struct buf *out, struct error *
 
 static size_t characters(const char *text, size_t n) {
     size_t count = 0;
+    bool shown;
 
-    for (size_t i = 0; i < n; i++)
-        count += ((unsigned char)text[i] & 0xc0) != 0x80;
+    for (size_t i = 0; i < n; i += character(text + i, n - i, &shown))
+        count++;
     return count;
 }
 
@@ -141,8 +154,11 @@ static int show_source(const struct source *source, struct place place, uint32_t
         while (start < offset && ((unsigned char)source->text[start] & 0xc0) == 0x80)
             start++;
     }
-    if (end - start > SHOWN_LINE_MAX)
+    if (end - start > SHOWN_LINE_MAX) {
         end = start + SHOWN_LINE_MAX;
+        while (end > offset && ((unsigned char)source->text[end] & 0xc0) == 0x80)
+            end--;
+    }
     if (length > end - offset)
         length = end > offset ? end - offset : 0;
     span = characters(source->text + offset, length);
@@ -156,6 +172,25 @@ static int show_source(const struct source *source, struct place place, uint32_t
     return buf_printf(out, err, "%s\n", paint->off);
 }
 
+/* "file:line:column: " of a place. */
+static int show_place(const struct source *source, struct position at, const struct paint *paint,
+                      struct buf *out, struct error *err) {
+    if (buf_append(out, paint->bold, strlen(paint->bold), err) ||
+        show_text(source->name, strlen(source->name), out, err))
+        return -1;
+    return buf_printf(out, err, ":%u:%u:%s ", at.line, at.column, paint->off);
+}
+
+/* "error: what is wrong", and the end of the line. */
+static int show_sentence(const char *word, const char *colour, const char *sentence,
+                         const char *weight, const struct paint *paint, struct buf *out,
+                         struct error *err) {
+    if (buf_printf(out, err, "%s%s:%s %s", colour, word, paint->off, weight) ||
+        show_text(sentence, strlen(sentence), out, err))
+        return -1;
+    return buf_printf(out, err, "%s\n", *weight ? paint->off : "");
+}
+
 static int format_one(const struct diag *diag, const struct sources *sources,
                       const struct paint *paint, struct buf *out, struct error *err) {
     bool is_error = diag->severity == SEVERITY_ERROR;
@@ -163,16 +198,14 @@ static int format_one(const struct diag *diag, const struct sources *sources,
     const char *word = is_error ? "error" : "warning";
 
     if (!diag->has_place) {
-        if (buf_printf(out, err, "%s%s:%s %s%s%s\n", colour, word, paint->off, paint->bold,
-                       diag->message, paint->off))
+        if (show_sentence(word, colour, diag->message, paint->bold, paint, out, err))
             return -1;
     } else {
         const struct source *source = &sources->list.items[diag->place.source];
         struct position at = sources_position(sources, diag->place);
 
-        if (buf_printf(out, err, "%s%s:%u:%u:%s %s%s:%s %s%s%s\n", paint->bold, source->name,
-                       at.line, at.column, paint->off, colour, word, paint->off, paint->bold,
-                       diag->message, paint->off) ||
+        if (show_place(source, at, paint, out, err) ||
+            show_sentence(word, colour, diag->message, paint->bold, paint, out, err) ||
             show_source(source, diag->place, at.line, '^', colour, paint, out, err))
             return -1;
     }
@@ -180,14 +213,16 @@ static int format_one(const struct diag *diag, const struct sources *sources,
         const struct source *source = &sources->list.items[diag->note_place.source];
         struct position at = sources_position(sources, diag->note_place);
 
-        if (buf_printf(out, err, "%s%s:%u:%u:%s %snote:%s %s\n", paint->bold, source->name, at.line,
-                       at.column, paint->off, paint->note, paint->off, diag->note) ||
+        if (show_place(source, at, paint, out, err) ||
+            show_sentence("note", paint->note, diag->note, "", paint, out, err) ||
             show_source(source, diag->note_place, at.line, '-', paint->note, paint, out, err))
             return -1;
     }
-    if (diag->help)
-        return buf_printf(out, err, "      %s= help:%s %s\n", paint->help, paint->off, diag->help);
-    return 0;
+    if (!diag->help)
+        return 0;
+    if (buf_printf(out, err, "      "))
+        return -1;
+    return show_sentence("= help", paint->help, diag->help, "", paint, out, err);
 }
 
 int diags_format(const struct diags *diags, const struct sources *sources, enum diag_style style,

@@ -5,11 +5,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* Starts from random bytes of the process: nobody can prepare a file of colliding keys. */
-static uint32_t hash_of(const char *text, size_t len) {
-    uint32_t hash;
-
-    memcpy(&hash, (const void *)getauxval(AT_RANDOM), sizeof hash);
+static uint32_t hash_of(const struct interns *interns, const char *text, size_t len) {
+    uint32_t hash = interns->seed;
 
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (unsigned char)text[i]) * 16777619u;
@@ -22,6 +19,9 @@ static void grow(struct interns *interns) {
 
     if (!slots)
         abort();
+    /* Random bytes of the process: nobody can prepare a file of colliding keys. */
+    if (interns->n_slots == 0)
+        memcpy(&interns->seed, (const void *)getauxval(AT_RANDOM), sizeof interns->seed);
     for (size_t i = 0; i < interns->n_slots; i++) {
         struct interned *one = interns->slots[i];
 
@@ -39,12 +39,13 @@ static void grow(struct interns *interns) {
 }
 
 struct interned *intern(struct interns *interns, const char *text, size_t len) {
-    uint32_t hash = hash_of(text, len);
+    uint32_t hash;
     struct interned *one;
     size_t at;
 
     if (interns->len * 2 >= interns->n_slots)
         grow(interns);
+    hash = hash_of(interns, text, len);
     at = hash & (interns->n_slots - 1);
     while ((one = interns->slots[at])) {
         if (one->hash == hash && one->len == len && memcmp(one->text, text, len) == 0)

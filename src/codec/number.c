@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/number.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@ static int shortest_digits(double value, char digits[18], int *exponent) {
     char text[40];
     int n = 0;
 
-    for (int precision = 14; precision <= 16; precision++) {
+    /* Fifteen digits always survive, save where a number has lost its own: below DBL_MIN. */
+    for (int precision = value < DBL_MIN ? 0 : 14; precision <= 16; precision++) {
         snprintf(text, sizeof text, "%.*e", precision, value);
         if (strtod(text, NULL) == value)
             break;

@@ -26,7 +26,6 @@ struct frame {
 };
 
 struct anchor {
-    const char *name;
     struct node node;
     size_t weight;
     bool ready; /* not while its own list or mapping is still open */
@@ -42,6 +41,7 @@ struct reader {
     size_t depth;
     VEC(struct member) pending; /* of all open frames; list items have no key */
     VEC(struct anchor) anchors;
+    struct interns anchor_names; /* each is seen_at the number + 1 of the newest that bears it */
     uint32_t n_maps;
     size_t documents;
     uint32_t last_end; /* where the last token ended: the place of an empty value */
@@ -71,8 +71,8 @@ static size_t open_anchor(struct reader *reader, struct fy_token *token) {
     if (!token)
         return 0;
     name = fy_token_get_text(token, &len);
-    *VEC_PUSH(&reader->anchors) =
-        (struct anchor){ .name = intern(&reader->interns, name, len)->text };
+    *VEC_PUSH(&reader->anchors) = (struct anchor){ 0 };
+    intern(&reader->anchor_names, name, len)->seen_at = (uint32_t)reader->anchors.len;
     return reader->anchors.len;
 }
 
@@ -88,23 +88,21 @@ static void close_anchor(struct reader *reader, size_t anchor, const struct node
 static int read_alias(struct reader *reader, struct fy_token *token) {
     size_t len;
     const char *text = fy_token_get_text(token, &len);
-    const char *name = intern(&reader->interns, text, len)->text;
+    const struct interned *name = intern(&reader->anchor_names, text, len);
     struct place place = token_place(reader, token);
+    const struct anchor *anchor;
 
-    /* The newest anchor of a name is the one that counts. */
-    for (size_t i = reader->anchors.len; i-- > 0;) {
-        const struct anchor *anchor = &reader->anchors.items[i];
-
-        if (anchor->name != name)
-            continue;
-        if (!anchor->ready) {
-            diag_error(reader->diags, place, "the alias *%s is inside what it stands for", name);
-            return -1;
-        }
-        return add_value(reader, anchor->node, anchor->weight);
+    if (name->seen_at == 0) {
+        diag_error(reader->diags, place, "no anchor &%.100s stands before this alias", name->text);
+        return -1;
     }
-    diag_error(reader->diags, place, "no anchor &%s stands before this alias", name);
-    return -1;
+    anchor = &reader->anchors.items[name->seen_at - 1];
+    if (!anchor->ready) {
+        diag_error(reader->diags, place, "the alias *%.100s is inside what it stands for",
+                   name->text);
+        return -1;
+    }
+    return add_value(reader, anchor->node, anchor->weight);
 }
 
 /* ---- scalars ---- */
@@ -292,9 +290,9 @@ static size_t drop_duplicates(struct reader *reader, struct member *members, siz
             continue;
         }
         struct diag *diag = diag_warning(reader->diags, member_place(&members[i]),
-                                         "`%s` is given twice; this one counts", members[i].key);
+                                         "`%.100s` is given twice; this one counts", members[i].key);
 
-        diag_note(diag, member_place(&members[key->seen_at]), "the first `%s` is here",
+        diag_note(diag, member_place(&members[key->seen_at]), "the first `%.100s` is here",
                   members[i].key);
         members[key->seen_at] = members[i];
     }
@@ -303,7 +301,7 @@ static size_t drop_duplicates(struct reader *reader, struct member *members, siz
 
 static int close_frame(struct reader *reader) {
     struct frame *frame = &reader->frames[--reader->depth];
-    struct member *pending = reader->pending.items + frame->first;
+    struct member *pending = reader->pending.items ? reader->pending.items + frame->first : NULL;
     size_t n = reader->pending.len - frame->first;
     struct place place = frame->place;
     struct node node;
@@ -439,7 +437,8 @@ int yaml_read(const struct sources *sources, uint16_t source, struct arena *aren
                              .source = source,
                              .arena = arena,
                              .diags = diags,
-                             .interns = { .arena = arena } };
+                             .interns = { .arena = arena },
+                             .anchor_names = { .arena = arena } };
     struct fy_diag_cfg diag_config;
     struct fy_diag *diag;
     struct fy_parser *parser;
@@ -469,5 +468,6 @@ int yaml_read(const struct sources *sources, uint16_t source, struct arena *aren
     VEC_RELEASE(&reader.pending);
     VEC_RELEASE(&reader.anchors);
     interns_release(&reader.interns);
+    interns_release(&reader.anchor_names);
     return status;
 }

@@ -105,7 +105,7 @@ void yaml_error_explain(struct fy_diag *found, const struct sources *sources, ui
     const struct fy_diag_error *error = fy_diag_errors_iterate(found, &iterator);
     const struct fy_mark *mark = error && error->fyt ? fy_token_start_mark(error->fyt) : NULL;
     size_t offset = mark && mark->input_pos <= source->len ? mark->input_pos : source->len;
-    struct place place = { (uint32_t)offset, 1, number };
+    struct place place = { (uint32_t)offset, offset < source->len, number };
 
     if (!error || !error->msg) {
         diag_error(diags, (struct place){ 0, 0, number }, "this is not valid YAML");

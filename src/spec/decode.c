@@ -11,10 +11,7 @@
 
 #include "template/template.h"
 
-enum {
-    AMOUNT_MAX = 1000000000, /* of a resource: a sum over a million tasks stays exact */
-    KNOWN_KEYS_MAX = 64,
-};
+enum { KNOWN_KEYS_MAX = 64 };
 
 #define TARGET(type, object, field) ((type *)(void *)((char *)(object) + (field)->offset))
 
@@ -310,6 +307,8 @@ static bool decode_shape(struct decoder *decoder, const struct field *field,
 
         if (shape->item && value.kind == NODE_TEXT)
             diag_help(diag, "write `%s: [%.100s]`", field->key, value.text);
+        else if (shape->alone == is_text && value.kind < NODE_TEXT)
+            diag_help(diag, "put the value in quotes");
         return false;
     }
     if (!each_is(&value, shape->item, &bad)) {
@@ -327,25 +326,32 @@ static bool decode_any(struct decoder *decoder, const struct field *field,
 
 /* ---- objects ---- */
 
+/* As unspell(), for values whose parts are pointed at later. */
+static const struct node *unspelt(struct decoder *decoder, const struct node *node) {
+    struct node value = unspell(decoder, node);
+
+    return value.kind == node->kind ? node : arena_copy(decoder->arena, &value, sizeof value);
+}
+
 static bool decode_nested(struct decoder *decoder, const struct field *field,
                           const struct member *member, void *object) {
     struct field_object *out = TARGET(struct field_object, object, field);
-    struct node map = unspell(decoder, &member->value);
+    const struct node *map = unspelt(decoder, &member->value);
 
-    if (map.kind != NODE_MAP) {
-        wrong_kind(decoder, field, &map, "a mapping");
+    if (map->kind != NODE_MAP) {
+        wrong_kind(decoder, field, map, "a mapping");
         return false;
     }
     out->object = arena_alloc(decoder->arena, field->schema->size);
     out->at = member;
-    decode_object(decoder, field->schema, &member->value, out->object);
+    decode_object(decoder, field->schema, map, out->object);
     return true;
 }
 
 static bool decode_objects(struct decoder *decoder, const struct field *field,
                            const struct member *member, void *object) {
     struct field_objects *out = TARGET(struct field_objects, object, field);
-    const struct node *list = &member->value;
+    const struct node *list = unspelt(decoder, &member->value);
 
     if (list->kind != NODE_LIST) {
         wrong_kind(decoder, field, list, "a list of mappings");
@@ -403,6 +409,19 @@ static void unknown_key(struct decoder *decoder, const struct schema *schema,
         diag_help(diag, "did you mean `%s`?", near);
 }
 
+/* By both of its spellings, or because the keys of a mapping came out of templates. */
+static void given_twice(struct decoder *decoder, const struct field *field,
+                        const struct member *first, const struct member *second) {
+    struct diag *diag;
+
+    if (strcmp(first->key, second->key) == 0)
+        diag = diag_error(decoder->diags, member_place(second), "`%s` is given twice", field->key);
+    else
+        diag = diag_error(decoder->diags, member_place(second),
+                          "`%s` and `%s` are two spellings of one field", field->key, field->alias);
+    diag_note(diag, member_place(first), "it is given here already");
+}
+
 void decode_object(struct decoder *decoder, const struct schema *schema, const struct node *map,
                    void *object) {
     const struct member *seen[KNOWN_KEYS_MAX] = { 0 };
@@ -420,10 +439,7 @@ void decode_object(struct decoder *decoder, const struct schema *schema, const s
             continue;
         }
         if (seen[field - schema->fields]) {
-            diag_note(diag_error(decoder->diags, member_place(member),
-                                 "`%s` and `%s` are two spellings of one field", field->key,
-                                 field->alias),
-                      member_place(seen[field - schema->fields]), "it is given here already");
+            given_twice(decoder, field, seen[field - schema->fields], member);
             continue;
         }
         seen[field - schema->fields] = member;

@@ -70,11 +70,14 @@ enum field_kind {
     FIELD_KIND_COUNT,
 };
 
+enum { AMOUNT_MAX = 1000000000 }; /* of a resource: a sum over a million tasks stays exact */
+
 enum field_flags {
     FIELD_REQUIRED = 1 << 0,
     FIELD_WITHOUT_EFFECT = 1 << 1, /* accepted for old files, and said to do nothing */
     FIELD_NAME = 1 << 2,           /* text: letters, digits, `-` and `_` only */
     FIELD_IMAGE = 1 << 3,          /* text: a container image */
+    FIELD_RENDERED = 1 << 4,       /* a section of the file whose templates are rendered */
 };
 
 struct schema;

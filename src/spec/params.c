@@ -201,10 +201,11 @@ static void check_declaration(struct decoder *decoder, const struct io_fields *i
                   "add `is_optional: true`, or remove the default");
 }
 
-/* What templates see for one declared name, or NULL. */
-static const struct node *declared_value(struct decoder *decoder, const struct io_fields *io,
-                                         const struct node *params, bool is_input) {
+/* What templates see for one declared name; null where nothing is given. */
+static struct node declared_value(struct decoder *decoder, const struct io_fields *io,
+                                  const struct node *params, bool is_input) {
     const struct node *value = node_get(params, field_text(io->name));
+    const char *text;
 
     if (!value && io->fallback.at)
         value = &io->fallback.at->value;
@@ -212,19 +213,14 @@ static const struct node *declared_value(struct decoder *decoder, const struct i
         if (is_input && !io->is_optional.value)
             diag_error(decoder->diags, node_place(&io->name.at->value),
                        "the input `%s` needs a param, and none is given", field_text(io->name));
-        return NULL;
+        return node_null(node_place(&io->name.at->value));
     }
     check_type(decoder, io, value);
     check_options(decoder, io, value);
-    if (io->is_flag.value && value->kind == NODE_BOOL) {
-        struct node *flag = ARENA_NEW(decoder->arena, struct node);
-        const char *text =
-            value->truth ? arena_printf(decoder->arena, "--%s", field_text(io->name)) : "";
-
-        *flag = node_text(text, strlen(text), node_place(value));
-        return flag;
-    }
-    return value;
+    if (!io->is_flag.value || value->kind != NODE_BOOL)
+        return *value;
+    text = value->truth ? arena_printf(decoder->arena, "--%s", field_text(io->name)) : "";
+    return node_text(text, strlen(text), node_place(value));
 }
 
 static bool is_declared(const struct field_objects *list, const char *name) {
@@ -250,17 +246,12 @@ struct node params_check(struct decoder *decoder, const struct node *params,
         const struct io_fields *items = lists[k]->items;
 
         for (uint32_t i = 0; i < lists[k]->count; i++) {
-            const struct node *value;
-
             if (!items[i].name.at)
                 continue;
             check_declaration(decoder, &items[i]);
-            value = declared_value(decoder, &items[i], params, lists[k] == inputs);
-            if (!value)
-                continue;
             members[n] = *items[i].name.at;
             members[n].key = field_text(items[i].name);
-            members[n++].value = *value;
+            members[n++].value = declared_value(decoder, &items[i], params, lists[k] == inputs);
         }
     }
     for (uint32_t i = 0; i < params->count; i++)

@@ -184,7 +184,7 @@ static const struct schema experiment_environment_schema =
 
 static const struct field job_environment_rows[] = { ENVIRONMENT_ROWS };
 static const struct schema job_environment_schema =
-    SCHEMA("environment", "Resources and placement.", job_environment_rows, environment_fields,
+    SCHEMA("the environment of a job", "Resources and placement.", job_environment_rows, environment_fields,
            KEEPS_PLACE(environment_fields), .removed = environment_removed);
 
 /* ---- the other sections ---- */
@@ -235,19 +235,17 @@ static const struct schema build_schema =
     SCHEMA("build", "The container image that tasks run in on a cluster. Exactly one of image, "
                     "dockerfile and ref.", build_rows, build_fields);
 
-static const struct removed_key run_removed[] = {
-    { "image", "since Polyaxon 0.1.1 the image has a section of its own: `build: {image: …}`" },
-    { "build_steps", "move it to the section `build`" },
-    { "env_vars", "move it to the section `build`" },
-    { "git", "it is gone since Polyaxon 0.1.1" },
-    { NULL, NULL },
-};
 static const struct field run_rows[] = {
     FIELD(run_fields, cmd, .kind = FIELD_COMMAND,
           .help = "the command of every task; a list runs one after the other"),
+    FIELD(run_fields, image, .kind = FIELD_TEXT, .flags = FIELD_IMAGE,
+          .help = "old place of `build.image`"),
+    FIELD(run_fields, build_steps, .kind = FIELD_COMMAND, .help = "old place of `build.build_steps`"),
+    FIELD(run_fields, env_vars, .kind = FIELD_PAIRS, .help = "old place of `build.env_vars`"),
+    FIELD(run_fields, git, .kind = FIELD_TEXT, .flags = FIELD_WITHOUT_EFFECT, .help = "of old files"),
 };
 static const struct schema run_schema =
-    SCHEMA("run", "What the tasks execute.", run_rows, run_fields, .removed = run_removed);
+    SCHEMA("run", "What the tasks execute.", run_rows, run_fields);
 
 static const struct field io_rows[] = {
     FIELD(io_fields, name, .kind = FIELD_TEXT, .flags = FIELD_REQUIRED, .help = "name of the param"),
@@ -275,9 +273,10 @@ static const struct schema io_schema =
           .help = "what the file describes: experiment or job"),                                   \
     FIELD(file_fields, name, .kind = FIELD_TEXT, .flags = FIELD_NAME, .help = "name of the run"),  \
     FIELD(file_fields, description, .kind = FIELD_TEXT, .help = "what the run is for"),            \
-    FIELD(file_fields, tags, .kind = FIELD_TEXTS, .help = "words to find the run by"),             \
+    FIELD(file_fields, tags, .kind = FIELD_TEXTS, .flags = FIELD_RENDERED,                         \
+          .help = "words to find the run by"),                                                     \
     FIELD(file_fields, logging, .kind = FIELD_OBJECT, .schema = &logging_schema,                   \
-          .help = "how much the tasks log"),                                                       \
+          .flags = FIELD_RENDERED, .help = "how much the tasks log"),                              \
     FIELD(file_fields, inputs, .kind = FIELD_OBJECTS, .schema = &io_schema,                        \
           .help = "params that the run takes"),                                                    \
     FIELD(file_fields, outputs, .kind = FIELD_OBJECTS, .schema = &io_schema,                       \
@@ -295,18 +294,18 @@ static const struct removed_key experiment_removed[] = {
 };
 static const struct field experiment_rows[] = {
     COMMON_ROWS,
-    FIELD(file_fields, framework, .kind = FIELD_TEXT,
+    FIELD(file_fields, framework, .kind = FIELD_TEXT, .flags = FIELD_RENDERED,
           .help = "tensorflow, mxnet, pytorch or horovod for a topology; any text otherwise"),
     FIELD(file_fields, backend, .kind = FIELD_CHOICE, .choices = backends, .fallback = "native",
-          .help = "what makes the tasks exist"),
+          .flags = FIELD_RENDERED, .help = "what makes the tasks exist"),
     FIELD(file_fields, environment, .kind = FIELD_OBJECT, .schema = &experiment_environment_schema,
-          .help = "resources, placement and topology"),
+          .flags = FIELD_RENDERED, .help = "resources, placement and topology"),
     FIELD(file_fields, build, .kind = FIELD_OBJECT, .schema = &build_schema,
-          .help = "the image that tasks run in on a cluster"),
+          .flags = FIELD_RENDERED, .help = "the image that tasks run in on a cluster"),
     FIELD(file_fields, run, .kind = FIELD_OBJECT, .schema = &run_schema,
-          .help = "what the tasks execute"),
+          .flags = FIELD_RENDERED, .help = "what the tasks execute"),
     FIELD(file_fields, settings, .kind = FIELD_OBJECT, .schema = &settings_schema,
-          .help = "old place of `logging`"),
+          .flags = FIELD_RENDERED, .help = "old place of `logging`"),
 };
 const struct schema schema_experiment =
     SCHEMA("an experiment", "A training run, of one task or of many.", experiment_rows, file_fields,
@@ -314,13 +313,15 @@ const struct schema schema_experiment =
 
 static const struct field job_rows[] = {
     COMMON_ROWS,
-    FIELD(file_fields, framework, .kind = FIELD_TEXT, .help = "any text"),
-    FIELD(file_fields, backend, .kind = FIELD_TEXT, .help = "any text"),
+    FIELD(file_fields, framework, .kind = FIELD_TEXT, .flags = FIELD_RENDERED, .help = "any text"),
+    FIELD(file_fields, backend, .kind = FIELD_TEXT, .flags = FIELD_RENDERED, .help = "any text"),
     FIELD(file_fields, environment, .kind = FIELD_OBJECT, .schema = &job_environment_schema,
-          .help = "resources and placement"),
+          .flags = FIELD_RENDERED, .help = "resources and placement"),
     FIELD(file_fields, build, .kind = FIELD_OBJECT, .schema = &build_schema,
-          .flags = FIELD_REQUIRED, .help = "the image that the job runs in on a cluster"),
-    FIELD(file_fields, run, .kind = FIELD_OBJECT, .schema = &run_schema, .flags = FIELD_REQUIRED,
+          .flags = FIELD_REQUIRED | FIELD_RENDERED,
+          .help = "the image that the job runs in on a cluster"),
+    FIELD(file_fields, run, .kind = FIELD_OBJECT, .schema = &run_schema,
+          .flags = FIELD_REQUIRED | FIELD_RENDERED,
           .help = "what the job executes"),
 };
 const struct schema schema_job =

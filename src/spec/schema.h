@@ -86,6 +86,7 @@ struct build_fields {
 
 struct run_fields {
     struct field_node cmd;
+    struct field_node image, build_steps, env_vars, git; /* of files before Polyaxon 0.1.1 */
 };
 
 struct io_fields {

@@ -11,6 +11,8 @@
 #include "spec/schema.h"
 #include "spec/topology.h"
 
+enum { COMMAND_BYTES_MAX = 2 << 20 }; /* as much as a kernel takes for the arguments of a program */
+
 static const char *const refused_kinds[] = { "group",    "notebook", "tensorboard",
                                              "pipeline", "build",    "plugin" };
 
@@ -131,23 +133,22 @@ static const struct schema *check_kind(struct decoder *decoder, const struct nod
 static const struct node empty_map = { .kind = NODE_MAP };
 
 /* Renders the sections that the original rendered, with the resolved params. */
-static struct node render_sections(struct decoder *decoder, const struct node *root,
-                                   const struct node *names) {
-    static const char *const sections[] = { "backend", "framework", "environment", "logging",
-                                            "tags",    "build",     "run",         "settings" };
+static struct node render_sections(struct decoder *decoder, const struct schema *schema,
+                                   const struct node *root, const struct node *names) {
     struct renderer renderer = { .decoder = decoder, .names = names, .keep = param_is_reference };
     struct node out = *root;
 
-    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
-        const struct node *section = node_get(&out, sections[i]);
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const struct field *field = &schema->fields[i];
+        const struct node *section = node_get(&out, field->key);
         bool changed = false;
         struct node rendered;
 
-        if (!section)
+        if (!section || !(field->flags & FIELD_RENDERED))
             continue;
         rendered = render_tree(&renderer, section, &changed);
         if (changed)
-            out = with_member(decoder->arena, &out, sections[i], &rendered);
+            out = with_member(decoder->arena, &out, field->key, &rendered);
     }
     return out;
 }
@@ -198,8 +199,8 @@ static struct node check_declared(struct decoder *decoder, const struct schema *
 /* ---- sections ---- */
 
 /* The words of a command on one line: the original joined lines by single blanks. */
-static void append_command(struct arena *arena, const char *text, const char **line) {
-    const char *joined = "";
+static int append_command(const char *text, struct buf *line, struct error *err) {
+    const char *before = line->len > 0 ? " && " : "";
 
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, "\n");
@@ -210,33 +211,43 @@ static void append_command(struct arena *arena, const char *text, const char **l
             start++;
         while (end > start && strchr(" \t\r\\", end[-1]))
             end--;
-        if (end > start)
-            joined = arena_printf(arena, "%s%s%.*s", joined, *joined ? " " : "", (int)(end - start),
-                                  start);
+        if (end == start)
+            continue;
+        if (buf_append(line, before, strlen(before), err) ||
+            buf_append(line, start, (size_t)(end - start), err))
+            return -1;
+        before = " ";
     }
-    if (*joined)
-        *line = *line ? arena_printf(arena, "%s && %s", *line, joined) : joined;
+    return 0;
 }
 
 static const char *build_command(struct decoder *decoder, const struct run_fields *run) {
     const struct node *cmd = run && run->cmd.at ? &run->cmd.at->value : NULL;
-    const char *line = NULL;
+    AUTO(buf) line = BUF_INIT(COMMAND_BYTES_MAX);
+    struct error err;
+    int status = 0;
 
     if (!cmd)
         return NULL;
     if (cmd->kind == NODE_TEXT)
-        append_command(decoder->arena, cmd->text, &line);
-    for (uint32_t i = 0; cmd->kind == NODE_LIST && i < cmd->count; i++)
-        append_command(decoder->arena, cmd->items[i].text, &line);
-    if (!line)
+        status = append_command(cmd->text, &line, &err);
+    for (uint32_t i = 0; cmd->kind == NODE_LIST && i < cmd->count && status == 0; i++)
+        status = append_command(cmd->items[i].text, &line, &err);
+    if (status)
+        diag_error(decoder->diags, member_place(run->cmd.at), "the command is %s", err.message);
+    else if (line.len == 0)
         diag_error(decoder->diags, member_place(run->cmd.at), "the command is empty");
-    return line;
+    return line.len > 0 ? arena_text(decoder->arena, line.data, line.len) : NULL;
 }
 
 static void check_build(struct decoder *decoder, const struct file_fields *file) {
     const struct build_fields *build = file->build.object;
+    const struct run_fields *run = file->run.object;
     int given;
 
+    if (build && run && run->image.at)
+        diag_note(diag_error(decoder->diags, member_place(run->image.at), "the image is given twice"),
+                  member_place(file->build.at), "`build` is here");
     if (!build)
         return;
     given = !!build->image.at + !!build->dockerfile.at + !!build->ref.at;
@@ -265,14 +276,15 @@ static void build_spec(struct decoder *decoder, const struct schema *schema,
     const struct logging_fields *logging = file->logging.object;
     const struct settings_fields *settings = file->settings.object;
     const struct environment_fields *environment = file->environment.object;
+    const struct run_fields *run = file->run.object;
 
     if (!logging && settings)
         logging = settings->logging.object;
     spec->name = field_text(file->name);
     spec->log_level = logging && logging->level.at ? field_text(logging->level) : "INFO";
     spec->tags = file->tags.at ? &file->tags.at->value : NULL;
-    spec->command = build_command(decoder, file->run.object);
-    spec->has_build = file->build.at != NULL;
+    spec->command = build_command(decoder, run);
+    spec->has_build = file->build.at || (run && run->image.at);
     for (enum backend_kind i = 0; schema == &schema_experiment && i < BACKEND_COUNT; i++)
         if (file->backend.at && strcmp(field_text(file->backend), backend_kind_name(i)) == 0)
             spec->backend = i;
@@ -287,7 +299,7 @@ struct spec *spec_compile(const struct spec_input *input, struct diags *diags) {
     struct spec *spec = calloc(1, sizeof *spec);
     struct decoder decoder = { &spec->arena, diags };
     const struct schema *schema;
-    struct node root, names, *params;
+    struct node root, params, *names;
     struct file_fields file = { 0 };
 
     if (!spec)
@@ -297,15 +309,15 @@ struct spec *spec_compile(const struct spec_input *input, struct diags *diags) {
         spec_free(spec);
         return NULL;
     }
-    params = ARENA_NEW(&spec->arena, struct node);
-    *params = resolve_params(&decoder, &root);
-    names = check_declared(&decoder, schema, &root, params);
+    params = resolve_params(&decoder, &root);
+    names = ARENA_NEW(&spec->arena, struct node);
+    *names = check_declared(&decoder, schema, &root, &params);
     /* Templates over params that are wrong would only repeat the same mistake. */
     if (diags->errors == 0)
-        root = render_sections(&decoder, &root, &names);
+        root = render_sections(&decoder, schema, &root, names);
     decode_object(&decoder, schema, &root, &file);
     build_spec(&decoder, schema, &file, spec);
-    spec->params = params->count ? params : NULL;
+    spec->params = names->count ? names : NULL;
     if (diags->errors > 0) {
         spec_free(spec);
         return NULL;

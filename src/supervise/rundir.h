@@ -11,7 +11,7 @@
 #include "base/error.h"
 
 struct rundir {
-    const char *id;                     /* "12" */
+    const char *id;                    /* "12" */
     const char *path, *outputs, *logs; /* absolute */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervise/supervise.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -22,6 +23,11 @@
 
 static const char local_host[] = "127.0.0.1";
 
+/* Written once: a gang of n asks n * n times, as each task is told all addresses. */
+struct port_text {
+    char digits[8];
+};
+
 struct run {
     struct run_state state;
     struct run_options options;
@@ -31,9 +37,9 @@ struct run {
     struct arena arena;
 
     struct ports ports; /* one a task; Horovod's rendezvous has the one behind them */
+    struct port_text *port_texts;
     struct rendezvous *rendezvous;
     struct run_facts facts;
-    char rendezvous_port[8];
 
     char **argv; /* the same for all tasks */
     struct merge merge;
@@ -65,7 +71,8 @@ static void enter(struct run *run, enum run_phase phase) {
 static void fact_host(const struct run_facts *facts, const struct plan *plan, uint32_t rank,
                       char *out, size_t size) {
     (void)facts, (void)plan, (void)rank;
-    snprintf(out, size, "%s", local_host);
+    assert(size >= sizeof local_host);
+    memcpy(out, local_host, sizeof local_host);
 }
 
 static void fact_port(const struct run_facts *facts, const struct plan *plan, uint32_t rank,
@@ -73,7 +80,8 @@ static void fact_port(const struct run_facts *facts, const struct plan *plan, ui
     const struct run *run = facts->context;
 
     (void)plan;
-    snprintf(out, size, "%u", run->ports.list.items[rank]);
+    assert(size >= sizeof run->port_texts[rank]);
+    memcpy(out, run->port_texts[rank].digits, sizeof run->port_texts[rank]);
 }
 
 static int describe(void *context, uint32_t rank, struct task_start *start, struct error *err) {
@@ -199,8 +207,8 @@ static void prepare_command(struct run *run) {
         char found[4096];
         struct error ignored;
         int errnum;
-        const bool has_bash = program_find("bash", run->options.environment, NULL, found, &errnum,
-                                           &ignored) == 0;
+        const bool has_bash =
+            program_find("bash", run->options.environment, NULL, found, &errnum, &ignored) == 0;
 
         run->argv = ARENA_ARRAY(&run->arena, char *, 4);
         run->argv[0] = arena_text(&run->arena, has_bash ? "bash" : "sh", has_bash ? 4 : 2);
@@ -227,7 +235,6 @@ static int prepare_rendezvous(struct run *run, struct error *err) {
     const struct rendezvous_limits limits = rendezvous_limits_for(n);
     const uint16_t port = run->ports.list.items[n];
 
-    snprintf(run->rendezvous_port, sizeof run->rendezvous_port, "%u", port);
     return rendezvous_new(run->base, port, &limits, &run->rendezvous, err);
 }
 
@@ -237,6 +244,10 @@ static int prepare(struct run *run, struct error *err) {
 
     if (ports_lease(&run->ports, plan->n_tasks + (is_horovod ? 1u : 0u), err))
         return -1;
+    run->port_texts = ARENA_ARRAY(&run->arena, struct port_text, run->ports.list.len);
+    for (size_t i = 0; i < run->ports.list.len; i++)
+        snprintf(run->port_texts[i].digits, sizeof run->port_texts[i].digits, "%u",
+                 run->ports.list.items[i]);
     if (is_horovod && prepare_rendezvous(run, err))
         return -1;
     if (local_backend_new(run->base, &run->backend, err))
@@ -257,7 +268,7 @@ static int prepare(struct run *run, struct error *err) {
         .outputs_path = run->state.directory.outputs,
         .logs_path = run->state.directory.logs,
         .rendezvous_host = is_horovod ? local_host : NULL,
-        .rendezvous_port = is_horovod ? run->rendezvous_port : NULL,
+        .rendezvous_port = is_horovod ? run->port_texts[plan->n_tasks].digits : NULL,
         .host = fact_host,
         .port = fact_port,
         .context = run,

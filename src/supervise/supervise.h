@@ -48,7 +48,7 @@ struct run_state {
 struct run_observer {
     void (*output)(void *context, uint32_t rank, const char *bytes, size_t n);
     void (*ended)(void *context, uint32_t rank, const struct task_record *task);
-    void (*phase)(void *context, enum run_phase phase); /* also when the verdict falls */
+    void (*phase)(void *context, enum run_phase phase);  /* also when the verdict falls */
     void (*notice)(void *context, const char *sentence); /* something to tell once */
     void *context;
 };

@@ -13,17 +13,18 @@
 #include <stdint.h>
 
 struct tasklog {
-    int fd; /* -1: not open */
+    int fd;     /* -1: not open */
     int errnum; /* of the last write that failed; 0: none */
     uint64_t kept, lost;
 };
 
 #define TASKLOG_LIMIT (10ull << 30) /* bytes that are kept of one task */
 
-#define TASKLOG_INIT { .fd = -1 }
+#define TASKLOG_INIT                                                                               \
+    { .fd = -1 }
 
-void tasklog_write(struct tasklog *log, const char *directory, const char *task,
-                   const char *bytes, size_t n);
+void tasklog_write(struct tasklog *log, const char *directory, const char *task, const char *bytes,
+                   size_t n);
 void tasklog_close(struct tasklog *log);
 
 #endif

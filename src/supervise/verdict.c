@@ -46,8 +46,7 @@ static bool is_worker(const struct verdict *verdict, uint32_t rank) {
 static bool counts(const struct verdict *verdict, uint32_t rank) {
     switch (verdict->rule) {
     case SUCCESS_OF_CHIEF: return rank == 0;
-    case SUCCESS_OF_WORKERS:
-        return is_worker(verdict, rank) || verdict->n_role[ROLE_WORKER] == 0;
+    case SUCCESS_OF_WORKERS: return is_worker(verdict, rank) || verdict->n_role[ROLE_WORKER] == 0;
     case SUCCESS_OF_ALL: return true;
     }
     return true;

@@ -346,6 +346,20 @@ static int read_value(struct reader *reader, struct node *out) {
     return read_constant(reader, out);
 }
 
+/* Lines of blanks and comments before the value. */
+static void skip_blank_lines(struct reader *reader) {
+    for (;;) {
+        const char *line = reader->at;
+
+        skip_blanks(reader);
+        if (reader->at == reader->end || (*reader->at != '\n' && *reader->at != '\r')) {
+            reader->at = line;
+            return;
+        }
+        reader->at++;
+    }
+}
+
 int literal_read(struct arena *arena, const char *text, size_t n, struct place place,
                  struct node *out) {
     struct reader reader = { arena, text, text + n, place, 0 };
@@ -353,7 +367,8 @@ int literal_read(struct arena *arena, const char *text, size_t n, struct place p
     struct node value;
     bool comma;
 
-    if (n == 0 || text[0] == ' ' || text[0] == '\t')
+    skip_blank_lines(&reader);
+    if (reader.at == reader.end || *reader.at == ' ' || *reader.at == '\t')
         return -1;
     if (read_value(&reader, &value))
         return -1;

@@ -323,7 +323,8 @@ static int new_call(struct parser *parser, struct span span, const struct routin
 }
 
 /* `name(…)` is a function, `value.name(…)` a method; nothing else can be called. */
-static int parse_call(struct parser *parser, struct expr *callee, struct expr **out) {
+static int parse_call(struct parser *parser, struct span begin, struct expr *callee,
+                      struct expr **out) {
     const struct routines *routines = callee->kind == EXPR_NAME ? &functions : &methods;
     struct expr *input = callee->kind == EXPR_ATTRIBUTE ? callee->parts[0] : NULL;
 
@@ -334,11 +335,12 @@ static int parse_call(struct parser *parser, struct expr *callee, struct expr **
     parser->token++;
     if (parse_arguments(parser, *out))
         return -1;
-    (*out)->span = span_since(parser, callee->span);
+    (*out)->span = span_since(parser, begin);
     return check_required(parser, *out);
 }
 
-static int parse_attribute(struct parser *parser, struct expr *holder, struct expr **out) {
+static int parse_attribute(struct parser *parser, struct span begin, struct expr *holder,
+                           struct expr **out) {
     const struct token *token = parser->token;
     struct expr *index, *parts[2] = { holder };
 
@@ -346,19 +348,20 @@ static int parse_attribute(struct parser *parser, struct expr *holder, struct ex
         if (parse_literal(parser, &index))
             return -1;
         parts[1] = index;
-        return new_expr_of(parser, EXPR_INDEX, span_since(parser, holder->span), parts, 2, out);
+        return new_expr_of(parser, EXPR_INDEX, span_since(parser, begin), parts, 2, out);
     }
     if (token->kind != TOKEN_NAME)
         return parser_unexpected(parser, "a name");
     parser->token++;
-    if (new_expr_of(parser, EXPR_ATTRIBUTE, span_since(parser, holder->span), parts, 1, out))
+    if (new_expr_of(parser, EXPR_ATTRIBUTE, span_since(parser, begin), parts, 1, out))
         return -1;
     (*out)->name = token->text;
     return 0;
 }
 
 /* [index] or [from:to:step], each of the three left out at will. */
-static int parse_subscript(struct parser *parser, struct expr *holder, struct expr **out) {
+static int parse_subscript(struct parser *parser, struct span begin, struct expr *holder,
+                           struct expr **out) {
     struct expr *parts[4] = { holder };
     uint32_t n = 1;
 
@@ -377,20 +380,20 @@ static int parse_subscript(struct parser *parser, struct expr *holder, struct ex
     }
     parser->token++;
     if (n == 1)
-        return new_expr_of(parser, EXPR_INDEX, span_since(parser, holder->span), parts, 2, out);
-    return new_expr_of(parser, EXPR_SLICE, span_since(parser, holder->span), parts, 4, out);
+        return new_expr_of(parser, EXPR_INDEX, span_since(parser, begin), parts, 2, out);
+    return new_expr_of(parser, EXPR_SLICE, span_since(parser, begin), parts, 4, out);
 }
 
-static int parse_postfix(struct parser *parser, struct expr **expr) {
+static int parse_postfix(struct parser *parser, struct span begin, struct expr **expr) {
     for (;;) {
         int failed;
 
         if (parser_skip(parser, "."))
-            failed = parse_attribute(parser, *expr, expr);
+            failed = parse_attribute(parser, begin, *expr, expr);
         else if (parser_skip(parser, "["))
-            failed = parse_subscript(parser, *expr, expr);
+            failed = parse_subscript(parser, begin, *expr, expr);
         else if (parser_at(parser, "("))
-            failed = parse_call(parser, *expr, expr);
+            failed = parse_call(parser, begin, *expr, expr);
         else
             return 0;
         if (failed)
@@ -415,6 +418,7 @@ static int parse_test(struct parser *parser, struct expr **expr) {
     bool negated = parser_skip(parser, "not");
     const struct token *token = parser->token;
     struct expr *argument;
+    struct span begin;
 
     if (token->kind != TOKEN_NAME)
         return parser_unexpected(parser, "the name of a test");
@@ -428,8 +432,9 @@ static int parse_test(struct parser *parser, struct expr **expr) {
     } else if ((*expr)->routine->required &&
                (parser->token->kind == TOKEN_VALUE || parser->token->kind == TOKEN_NAME ||
                 parser_at(parser, "[") || parser_at(parser, "{"))) {
+        begin = parser->token->span;
         if (parser_enter(parser) || parse_primary(parser, &argument) ||
-            parse_postfix(parser, &argument) || set_part(parser, *expr, 1, argument))
+            parse_postfix(parser, begin, &argument) || set_part(parser, *expr, 1, argument))
             return -1;
         parser_leave(parser);
     }
@@ -470,7 +475,7 @@ static int parse_unary(struct parser *parser, enum with_filters with, struct exp
     } else if (parse_primary(parser, out)) {
         return -1;
     }
-    if (parse_postfix(parser, out))
+    if (parse_postfix(parser, begin, out))
         return -1;
     if (with == WITH_FILTERS && parse_filters(parser, out))
         return -1;
@@ -494,7 +499,8 @@ static const struct operator_row *operator_at(const struct parser *parser) {
 static int parse_binary(struct parser *parser, int lowest, struct expr **out);
 
 /* a < b <= c: each operand once, the operators in between. */
-static int parse_comparison(struct parser *parser, struct expr *first, struct expr **out) {
+static int parse_comparison(struct parser *parser, struct span begin, struct expr *first,
+                            struct expr **out) {
     const struct operator_row *rows[TEMPLATE_DEPTH_MAX], *row;
     struct gathered parts = { 0 };
     uint32_t n = 0;
@@ -513,8 +519,7 @@ static int parse_comparison(struct parser *parser, struct expr *first, struct ex
             gather(parser, &parts, operand))
             return -1;
     }
-    if (new_expr_of(parser, EXPR_COMPARE, span_since(parser, first->span), parts.items, parts.len,
-                    out) ||
+    if (new_expr_of(parser, EXPR_COMPARE, span_since(parser, begin), parts.items, parts.len, out) ||
         scratch_array(parser->render, first->span, n, sizeof *rows, &(*out)->operators))
         return -1;
     memcpy((*out)->operators, rows, n * sizeof *rows);
@@ -534,6 +539,7 @@ static int parse_operand(struct parser *parser, int lowest, struct expr **out) {
 }
 
 static int parse_binary(struct parser *parser, int lowest, struct expr **out) {
+    struct span begin = parser->token->span;
     const struct operator_row *row;
 
     if (parse_operand(parser, lowest, out))
@@ -542,13 +548,13 @@ static int parse_binary(struct parser *parser, int lowest, struct expr **out) {
         struct expr *parts[2] = { *out };
 
         if (row->kind == EXPR_COMPARE) {
-            if (parse_comparison(parser, *out, out))
+            if (parse_comparison(parser, begin, *out, out))
                 return -1;
             continue;
         }
         parser->token++;
         if (parse_binary(parser, row->precedence + 1, &parts[1]) ||
-            new_expr_of(parser, row->kind, span_since(parser, parts[0]->span), parts, 2, out) ||
+            new_expr_of(parser, row->kind, span_since(parser, begin), parts, 2, out) ||
             scratch_array(parser->render, (*out)->span, 1, sizeof row, &(*out)->operators))
             return -1;
         (*out)->operators[0] = row;
@@ -557,6 +563,8 @@ static int parse_binary(struct parser *parser, int lowest, struct expr **out) {
 }
 
 int parse_expression(struct parser *parser, struct expr **out) {
+    struct span begin = parser->token->span;
+
     if (parser_enter(parser) || parse_binary(parser, PRECEDENCE_LOWEST, out))
         return -1;
     while (parser_skip(parser, "if")) {
@@ -564,7 +572,7 @@ int parse_expression(struct parser *parser, struct expr **out) {
 
         if (parse_binary(parser, PRECEDENCE_LOWEST, &parts[1]) ||
             (parser_skip(parser, "else") && parse_expression(parser, &parts[2])) ||
-            new_expr_of(parser, EXPR_CHOICE, span_since(parser, parts[0]->span), parts, 3, out))
+            new_expr_of(parser, EXPR_CHOICE, span_since(parser, begin), parts, 3, out))
             return -1;
     }
     parser_leave(parser);
@@ -572,6 +580,7 @@ int parse_expression(struct parser *parser, struct expr **out) {
 }
 
 int parse_expressions(struct parser *parser, enum parse_choice choice, struct expr **out) {
+    struct span begin = parser->token->span;
     struct gathered items = { 0 };
     struct expr *item;
     bool tuple = false;
@@ -592,8 +601,7 @@ int parse_expressions(struct parser *parser, enum parse_choice choice, struct ex
         *out = items.items[0];
         return 0;
     }
-    if (new_expr_of(parser, EXPR_LIST, span_since(parser, items.items[0]->span), items.items,
-                    items.len, out))
+    if (new_expr_of(parser, EXPR_LIST, span_since(parser, begin), items.items, items.len, out))
         return -1;
     (*out)->tuple = true;
     return 0;

@@ -22,6 +22,9 @@ PROGRAM = pathlib.Path(os.environ.get("MYELIN", ROOT / "build" / "myelin")).reso
 MARK = "MYELIN_SCENARIO_MARK"
 SECONDS = 20  # what no single run of a scenario takes
 
+# All that a scenario takes from outside, so that it plays the same everywhere.
+INHERITED = ["HOME", "LANG", "TMPDIR", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE"]
+
 # Debian's interpreter: version managers put slow wrappers first in the PATH.
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 
@@ -61,11 +64,7 @@ class Scenario:
         self.directory = directory
         self.mark = uuid.uuid4().hex
         self.home = directory / "home"
-        self.environment = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("MYELIN", "POLYAXON", "PYTEST"))
-        }
+        self.environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
         self.environment.update(
             {
                 MARK: self.mark,

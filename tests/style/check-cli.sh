@@ -77,12 +77,19 @@ examples() {
     done
 }
 
-reference() {
-    expect 0 man --markdown
-    diff -u "$root/docs/cli.md" out >diff && return
-    fail "docs/cli.md is not what the rows say; renew it: ./myelin man --markdown > docs/cli.md"
+# page FILE WORD...: the page of the checkout is what the command line prints.
+page() {
+    local file=$1
+    shift
+    expect 0 "$@"
+    diff -u "$root/$file" out >diff && return
+    fail "$file is not what the rows say; renew it: ./myelin $* > $file"
     head -20 diff | sed 's/^/# /'
 }
+
+reference() { page docs/cli.md man --markdown; }
+
+fields() { page docs/reference.md schema --markdown; }
 
 manual() {
     local name warnings
@@ -232,6 +239,7 @@ law "every file of a command is in the table" table
 law "help is the same by every way that leads to it" help
 law "every example is a right command line" examples
 law "docs/cli.md is made from the rows" reference
+law "docs/reference.md is made from the rows" fields
 law "every manual page is read without warnings" manual
 law "misuse is told with the way out and its own status" misuse
 law "the version is the same by every way that leads to it" version

@@ -28,7 +28,8 @@ static void hear(void *context, const char *line, size_t n) {
     heard->longest = n > heard->longest ? n : heard->longest;
 }
 
-#define HEARD { .text = BUF_INIT(1 << 22) }
+#define HEARD                                                                                      \
+    { .text = BUF_INIT(1 << 22) }
 
 static void a_line_comes_out_whole_however_it_was_cut(void **unused) {
     static const char text[] = "one\ntwo\n\nthree, longer\nno end";
@@ -145,16 +146,22 @@ static void a_line_on_a_terminal_cannot_steer_it(void **unused) {
         const char *line, *shown;
     } rows[] = {
         { "plain\ttext", "plain\ttext" },
-        { "caf\xc3\xa9 \xe2\x94\x82 \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x94\x82 \xf0\x9f\x98\x80" },
+        { "caf\xc3\xa9 \xe2\x94\x82 \xf0\x9f\x98\x80",
+          "caf\xc3\xa9 \xe2\x94\x82 \xf0\x9f\x98\x80" },
         { "\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m" },
         { "\x1b[2J", "^[[2J" },
         { "\x1b]0;title\x07", "^[]0;title^G" },
         { "\x1b[31", "^[[31" },
         { "\xff\xfe", "\\xff\\xfe" },
-        { "\xc2\x9b" "2J", "\\xc2\\x9b2J" },
+        { "\xc2\x9b"
+          "2J",
+          "\\xc2\\x9b2J" },
         { "\xc0\xaf", "\\xc0\\xaf" },
         { "\xed\xa0\x80", "\\xed\\xa0\\x80" },
-        { "\xe2\x80\xae" "abc", "\\xe2\\x80\\xae" "abc" },
+        { "\xe2\x80\xae"
+          "abc",
+          "\\xe2\\x80\\xae"
+          "abc" },
         { "\xe2\x94", "\\xe2\\x94" },
         { " 10%\r 20%\r 30%", " 30%" },
         { "windows\r", "windows" },

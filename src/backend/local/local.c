@@ -19,11 +19,11 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    SPAWNS_PER_TURN = 16,     /* exits, output and signals get their turn in between */
-    REAP_EVERY_MS = 1000,     /* orphans that ended while the gang runs */
-    SWEEP_FIRST_MS = 2,       /* between two looks at what is left; doubles up to the last */
+    SPAWNS_PER_TURN = 16, /* exits, output and signals get their turn in between */
+    REAP_EVERY_MS = 1000, /* orphans that ended while the gang runs */
+    SWEEP_FIRST_MS = 2,   /* between two looks at what is left; doubles up to the last */
     SWEEP_LAST_MS = 100,
-    STRAY_GRACE_MS = 1000,    /* for what a gang that ended by itself left behind */
+    STRAY_GRACE_MS = 1000, /* for what a gang that ended by itself left behind */
 };
 
 struct task_process {
@@ -176,8 +176,8 @@ static void launch_one(struct local *local, uint32_t rank) {
     task->pidfd = spawned.pidfd;
     task->output = spawned.output;
     local->living++;
-    event_assign(&task->exit_event, local->base, task->pidfd, EV_READ | EV_PERSIST,
-                 on_exit_of_task, task);
+    event_assign(&task->exit_event, local->base, task->pidfd, EV_READ | EV_PERSIST, on_exit_of_task,
+                 task);
     event_assign(&task->output_event, local->base, task->output, EV_READ | EV_PERSIST, on_output,
                  task);
     event_add(&task->exit_event, NULL);

@@ -12,8 +12,8 @@
 
 /* Looks a name without '/' up in the PATH of envp. `found` has room for PATH_MAX bytes.
  * On failure *errnum is ENOENT, or EACCES when only files that are not executable match. */
-MUST_CHECK int program_find(const char *name, char *const *envp, const char *directory,
-                            char *found, int *errnum, struct error *err);
+MUST_CHECK int program_find(const char *name, char *const *envp, const char *directory, char *found,
+                            int *errnum, struct error *err);
 
 /* The same, remembering the last that was found. A zeroed cache is empty. Who fails to execute what
  * was found forgets it, as it may have moved. */
@@ -22,9 +22,9 @@ struct program_cache {
     char *found;                   /* NULL: nothing is remembered */
 };
 
-MUST_CHECK int program_find_cached(struct program_cache *cache, const char *name,
-                                   char *const *envp, const char *directory, char *found,
-                                   int *errnum, struct error *err);
+MUST_CHECK int program_find_cached(struct program_cache *cache, const char *name, char *const *envp,
+                                   const char *directory, char *found, int *errnum,
+                                   struct error *err);
 void program_forget(struct program_cache *cache);
 
 /* The sentence for an execve of path that failed with *errnum, which is corrected where

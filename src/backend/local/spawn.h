@@ -25,9 +25,9 @@
 struct spawner {
     char *stack; /* the child's, with a guard page below; reused, as the parent waits for exec */
     int null_fd;
-    sigset_t ignored;     /* signals that are ignored here and must not be in a child */
-    struct rlimit nofile; /* what a child gets */
-    bool has_clone3;      /* until the kernel or a filter refuses it */
+    sigset_t ignored;           /* signals that are ignored here and must not be in a child */
+    struct rlimit nofile;       /* what a child gets */
+    bool has_clone3;            /* until the kernel or a filter refuses it */
     struct program_cache cache; /* where the last command was found: tasks share it mostly */
 };
 
