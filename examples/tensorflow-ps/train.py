@@ -4,6 +4,8 @@
 Nothing in here knows myelin: TF_CONFIG is in the environment of every task. The parameter servers
 hold the variables and the workers compute; both only serve, for ever. The chief hands out steps to
 whichever worker is free. When it is done it exits, and the other tasks are stopped.
+
+The network is written with plain variables, because Keras 3 does not train with this strategy.
 """
 import argparse
 import math
@@ -12,6 +14,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the import: its own log is long
 
+import numpy as np
 import tensorflow as tf
 
 BATCH = 32
@@ -19,118 +22,116 @@ BATCH = 32
 
 def make_spirals(n, seed):
     """n points of two spirals that wind around each other, and which of the two each belongs to."""
-    random = tf.random.Generator.from_seed(seed)
-    labels = tf.range(n) % 2
-    turn = random.uniform([n])
-    angle = 2 * math.pi * turn + math.pi * tf.cast(labels, tf.float32)
-    points = tf.stack([turn * tf.cos(angle), turn * tf.sin(angle)], axis=1)
-    return 2 * points + random.normal([n, 2], stddev=0.05), labels
+    random = np.random.default_rng(seed)
+    labels = np.arange(n, dtype=np.int32) % 2
+    turn = random.random(n)
+    angle = 2 * math.pi * turn + math.pi * labels
+    points = np.stack([turn * np.cos(angle), turn * np.sin(angle)], axis=1)
+    return np.float32(2 * points + random.normal(scale=0.05, size=(n, 2))), labels
 
 
 class Network(tf.Module):
-    """Three dense layers, and Adam to train them."""
+    """Dense layers with all their weights in one vector, and Adam to train it."""
 
-    def __init__(self, sizes=(2, 32, 32, 2)):
+    SIZES = (2, 32, 32, 2)
+
+    def __init__(self, seed):
         super().__init__()
-        random = tf.random.Generator.from_seed(3)
-        self.layers = []
-        for n_in, n_out in zip(sizes, sizes[1:]):
-            weights = random.normal([n_in, n_out], stddev=1 / math.sqrt(n_in))
-            self.layers.append((tf.Variable(weights), tf.Variable(tf.zeros([n_out]))))
-        self.means = [tf.Variable(tf.zeros_like(v)) for layer in self.layers for v in layer]
-        self.squares = [tf.Variable(tf.zeros_like(v)) for layer in self.layers for v in layer]
+        random = np.random.default_rng(seed)
+        parts = []
+        for n_in, n_out in zip(self.SIZES, self.SIZES[1:]):
+            parts.append(random.normal(scale=1 / math.sqrt(n_in), size=n_in * n_out))
+            parts.append(np.zeros(n_out))
+        self.weights = tf.Variable(np.float32(np.concatenate(parts)))
+        self.mean = tf.Variable(tf.zeros_like(self.weights))
+        self.square = tf.Variable(tf.zeros_like(self.weights))
         self.steps = tf.Variable(0.0)
 
-    def parameters(self):
-        return [variable for layer in self.layers for variable in layer]
-
     def __call__(self, points):
-        for weights, bias in self.layers[:-1]:
-            points = tf.tanh(points @ weights + bias)
-        weights, bias = self.layers[-1]
-        return points @ weights + bias
+        weights, start = tf.convert_to_tensor(self.weights), 0
+        for n_in, n_out in zip(self.SIZES, self.SIZES[1:]):
+            if start > 0:
+                points = tf.tanh(points)
+            end = start + n_in * n_out
+            points = points @ tf.reshape(weights[start:end], [n_in, n_out])
+            points += weights[end : end + n_out]
+            start = end + n_out
+        return points
 
-    def learn(self, gradients, lr):
-        """One step of Adam. The variables live on the parameter servers, so this goes there."""
-        t = self.steps.assign_add(1.0)
-        rate = lr * tf.sqrt(1 - 0.999**t) / (1 - 0.9**t)
-        for variable, mean, square, gradient in zip(
-            self.parameters(), self.means, self.squares, gradients
-        ):
-            mean.assign_add(0.1 * (gradient - mean))
-            square.assign_add(0.001 * (gradient**2 - square))
-            variable.assign_sub(rate * mean / (tf.sqrt(square) + 1e-7))
+    def learn(self, points, labels, lr):
+        """One step of Adam, and the loss before it."""
+        with tf.GradientTape() as tape:
+            loss = cross_entropy(self(points), labels)
+        gradient = tf.convert_to_tensor(tape.gradient(loss, self.weights))
+        self.steps.assign_add(1.0)
+        self.mean.assign_add(0.1 * (gradient - self.mean))
+        self.square.assign_add(0.001 * (gradient**2 - self.square))
+        rate = lr * tf.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
+        self.weights.assign_sub(rate * self.mean / (tf.sqrt(self.square) + 1e-7))
+        return loss
 
 
-def loss_of(scores, labels):
+def cross_entropy(scores, labels):
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=scores)
     return tf.reduce_mean(losses)
+
+
+def evaluate(network, points, labels):
+    scores = network(points)
+    right = tf.argmax(scores, axis=1, output_type=tf.int32) == labels
+    return float(cross_entropy(scores, labels)), float(tf.reduce_mean(tf.cast(right, tf.float32)))
 
 
 def serve(resolver):
     """What workers and parameter servers do: wait for work until they are stopped."""
     server = tf.distribute.Server(
-        resolver.cluster_spec(),
-        job_name=resolver.task_type,
-        task_index=resolver.task_id,
-        protocol="grpc",
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id
     )
-    print(f"{resolver.task_type} {resolver.task_id} serves at {server.target}", flush=True)
+    print(f"{resolver.task_type} {resolver.task_id} serves", flush=True)
     server.join()
 
 
 def coordinate(resolver, epochs, lr):
     """What the chief does."""
-    n_workers = resolver.cluster_spec().num_tasks("worker")
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     points, labels = make_spirals(4000, seed=1)
-    unseen_points, unseen_labels = make_spirals(1000, seed=2)
+    unseen = make_spirals(1000, seed=2)
     with strategy.scope():
-        network = Network()
+        network = Network(seed=3)
+    print(f"the weights are kept by {network.weights.device}", flush=True)
 
     def batches():
-        """The data of one worker: all points, in an order of its own, and the number of the batch."""
+        """The endless batches of one worker, numbered."""
         data = tf.data.Dataset.from_tensor_slices((points, labels))
         return data.shuffle(len(points)).repeat().batch(BATCH).enumerate()
 
     @tf.function
     def step(iterator):
-        def compute(number, batch):
-            some_points, some_labels = batch
-            with tf.GradientTape() as tape:
-                loss = loss_of(network(some_points), some_labels)
-            network.learn(tape.gradient(loss, network.parameters()), lr)
-            if number % 100 == 0:  # printed by the worker that makes this step
-                tf.print("my batch", number, " loss", loss, output_stream=sys.stdout)
-
-        strategy.run(compute, args=next(iterator))
-
-    def evaluate(epoch):
-        scores = network(unseen_points)
-        loss = float(loss_of(scores, unseen_labels))
-        right = tf.argmax(scores, axis=1, output_type=tf.int32) == unseen_labels
-        accuracy = float(tf.reduce_mean(tf.cast(right, tf.float32)))
-        print(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}", flush=True)
-        return loss, accuracy
+        number, batch = next(iterator)
+        loss = network.learn(*batch, lr)
+        if number % 100 == 0:  # the worker that makes this step prints it
+            tf.print("batch", number, "of this worker, loss", loss, output_stream=sys.stdout)
 
     iterator = iter(coordinator.create_per_worker_dataset(batches))
-    loss, accuracy = evaluate(0)
+    loss, accuracy = evaluate(network, *unseen)
+    print(f"epoch {0:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}", flush=True)
     for epoch in range(1, epochs + 1):
         for _ in range(len(points) // BATCH):
             coordinator.schedule(step, args=(iterator,))
-        coordinator.join()  # all steps are done; raises what a step raised
-        loss, accuracy = evaluate(epoch)
+        coordinator.join()  # until all steps are done; raises what a step has raised
+        loss, accuracy = evaluate(network, *unseen)
+        print(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}", flush=True)
 
     outputs = os.environ.get("POLYAXON_RUN_OUTPUTS_PATH")
     if outputs:
-        tf.train.Checkpoint(network=network).write(os.path.join(outputs, "model"))
+        tf.io.write_file(os.path.join(outputs, "weights"), tf.io.serialize_tensor(network.weights))
     steps = int(network.steps)
-    print(f"result: loss {loss:.4f}, accuracy {accuracy:.4f}, {steps} steps by {n_workers} workers")
+    print(f"result: loss {loss:.4f}, accuracy {accuracy:.4f}, {steps} steps", flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description="asynchronous training with parameter servers")
+    parser = argparse.ArgumentParser(description="ParameterServerStrategy")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--lr", type=float, default=0.01, help="the learning rate")
     options = parser.parse_args()

@@ -22,7 +22,8 @@ struct arena {
     size_t allocated;          /* bytes handed out so far, for those who bound work by memory */
 };
 
-#define ARENA_INIT { 0 }
+#define ARENA_INIT                                                                                 \
+    { 0 }
 
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_copy(struct arena *arena, const void *bytes, size_t size);
@@ -32,8 +33,8 @@ char *arena_text(struct arena *arena, const char *text, size_t n);
 char *arena_printf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
 char *arena_vprintf(struct arena *arena, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
 
-#define ARENA_NEW(arena, type)        ((type *)arena_alloc(arena, sizeof(type)))
-#define ARENA_ARRAY(arena, type, n)   ((type *)arena_alloc(arena, sizeof(type) * (n)))
+#define ARENA_NEW(arena, type)      ((type *)arena_alloc(arena, sizeof(type)))
+#define ARENA_ARRAY(arena, type, n) ((type *)arena_alloc(arena, sizeof(type) * (n)))
 
 void arena_release(struct arena *arena);
 

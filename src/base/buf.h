@@ -26,7 +26,8 @@ struct buf {
 };
 
 extern char buf_empty[1];
-#define BUF_INIT(max_bytes) { .data = buf_empty, .limit = (max_bytes) }
+#define BUF_INIT(max_bytes)                                                                        \
+    { .data = buf_empty, .limit = (max_bytes) }
 
 MUST_CHECK int buf_append(struct buf *b, const void *bytes, size_t n, struct error *err);
 MUST_CHECK int buf_printf(struct buf *b, struct error *err, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -8,10 +8,14 @@
 #include <string.h>
 
 static const char *const code_names[] = {
-    [ERROR_NONE] = "none",           [ERROR_INVALID] = "invalid",
-    [ERROR_NOT_FOUND] = "not-found", [ERROR_CONFLICT] = "conflict",
-    [ERROR_DENIED] = "denied",       [ERROR_EXHAUSTED] = "exhausted",
-    [ERROR_UNAVAILABLE] = "unavailable", [ERROR_IO] = "io",
+    [ERROR_NONE] = "none",
+    [ERROR_INVALID] = "invalid",
+    [ERROR_NOT_FOUND] = "not-found",
+    [ERROR_CONFLICT] = "conflict",
+    [ERROR_DENIED] = "denied",
+    [ERROR_EXHAUSTED] = "exhausted",
+    [ERROR_UNAVAILABLE] = "unavailable",
+    [ERROR_IO] = "io",
 };
 static_assert(ARRAY_LEN(code_names) == ERROR_CODE_COUNT, "every error code has a name");
 

@@ -21,9 +21,9 @@
 
 enum error_code {
     ERROR_NONE,
-    ERROR_INVALID,     /* the request is wrong; retrying it unchanged is useless */
+    ERROR_INVALID, /* the request is wrong; retrying it unchanged is useless */
     ERROR_NOT_FOUND,
-    ERROR_CONFLICT,    /* right request, wrong moment: someone changed it first */
+    ERROR_CONFLICT, /* right request, wrong moment: someone changed it first */
     ERROR_DENIED,
     ERROR_EXHAUSTED,   /* a limit of ours was hit: size, quota, depth */
     ERROR_UNAVAILABLE, /* the other side is down or slow; retrying may work */

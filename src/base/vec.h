@@ -14,7 +14,11 @@
 
 #include <stddef.h>
 
-#define VEC(type) struct { type *items; size_t len, capacity; }
+#define VEC(type)                                                                                  \
+    struct {                                                                                       \
+        type *items;                                                                               \
+        size_t len, capacity;                                                                      \
+    }
 
 /* clang-format off */
 #define VEC_PUSH(vec) \

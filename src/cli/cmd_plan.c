@@ -42,8 +42,8 @@ static void attributes_cell(struct table *table, const struct profile *profile) 
 
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++)
         if (profile->given[i])
-            list = arena_printf(&table->arena, "%s%s%s", list, *list ? ", " : "",
-                                attribute_name(i));
+            list =
+                arena_printf(&table->arena, "%s%s%s", list, *list ? ", " : "", attribute_name(i));
     table_cell(table, "%s", list);
 }
 
@@ -61,8 +61,7 @@ static int group_row(struct table *table, const struct plan *plan, const struct 
     AUTO(buf) names = BUF_INIT(FOLDED_MAX);
     AUTO(buf) ranks = BUF_INIT(FOLDED_MAX);
 
-    if (fold_group(plan, group, &names, err) ||
-        fold_numbers(group->ranks, group->n, &ranks, err))
+    if (fold_group(plan, group, &names, err) || fold_numbers(group->ranks, group->n, &ranks, err))
         return -1;
     folded_cell(table, &names);
     table_cell(table, "%u", group->n);
@@ -73,7 +72,8 @@ static int group_row(struct table *table, const struct plan *plan, const struct 
 }
 
 static int print_tasks(const struct plan *plan, struct error *err) {
-    static const char *const heads[] = { "TASKS", "N", "RANKS", "CPU", "MEMORY", "GPU", "TPU", "WITH" };
+    static const char *const heads[] = { "TASKS",  "N",   "RANKS", "CPU",
+                                         "MEMORY", "GPU", "TPU",   "WITH" };
     struct task_groups groups = group_tasks(plan);
     struct table table;
     int status = 0;
@@ -192,7 +192,9 @@ static int plan_command(const struct invocation *invocation) {
 
 static const struct option options[] = {
     LOAD_OPTIONS,
-    { .name = "task", .argument = "TASK", .help = "show the environment of one task: worker.2, or a rank" },
+    { .name = "task",
+      .argument = "TASK",
+      .help = "show the environment of one task: worker.2, or a rank" },
     { .name = "json", .help = "print the whole plan as JSON" },
     { 0 },
 };

@@ -161,6 +161,11 @@ static void warn_of_limits(const struct plan *plan) {
 static void watch_signals(struct session *session) {
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
+        struct sigaction now;
+
+        /* What whoever started us ignores stays ignored: nohup, a script's background job. */
+        if (sigaction(stop_signals[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            continue;
         session->signals[i] = evsignal_new(session->base, stop_signals[i], on_signal, session);
         if (!session->signals[i])
             abort();

@@ -115,6 +115,16 @@ static bool tag_is(const char *tag, size_t len, const char *name) {
            memcmp(tag + n, name, len - n) == 0;
 }
 
+static int unknown_tag(struct reader *reader, struct fy_token *token) {
+    struct place place = token_place(reader, token);
+    size_t len;
+    const char *tag = fy_token_get_text(token, &len);
+
+    diag_error(reader->diags, place, "the tag `%.*s` is not known here", (int)(len < 80 ? len : 80),
+               tag);
+    return -1;
+}
+
 /* Explicit tags that a PyYAML safe loader takes for scalars; the value must fit the tag. */
 static int apply_tag(struct reader *reader, struct fy_token *token, struct node *node,
                      const char *text, size_t text_len) {
@@ -123,7 +133,6 @@ static int apply_tag(struct reader *reader, struct fy_token *token, struct node 
         enum node_kind kind;
     } tags[] = { { "int", NODE_INT }, { "float", NODE_FLOAT }, { "bool", NODE_BOOL },
                  { "null", NODE_NULL } };
-    struct place place = token_place(reader, token);
     size_t len;
     const char *tag = fy_token_get_text(token, &len);
 
@@ -143,9 +152,7 @@ static int apply_tag(struct reader *reader, struct fy_token *token, struct node 
                    node_kind_name(node), tags[i].name);
         return -1;
     }
-    diag_error(reader->diags, place, "the tag `%.*s` is not known here", (int)(len < 80 ? len : 80),
-               tag);
-    return -1;
+    return unknown_tag(reader, token);
 }
 
 static int set_key(struct reader *reader, struct frame *frame, const char *text, size_t len,
@@ -201,11 +208,23 @@ static int read_scalar(struct reader *reader, const struct fy_event_scalar_data 
 
 /* ---- lists and mappings ---- */
 
+/* A list or mapping may say that it is one, and nothing else. */
+static int check_tag(struct reader *reader, enum node_kind kind, struct fy_token *token) {
+    size_t len;
+    const char *tag = fy_token_get_text(token, &len);
+
+    if (tag_is(tag, len, kind == NODE_MAP ? "map" : "seq") || (len == 1 && tag[0] == '!'))
+        return 0;
+    return unknown_tag(reader, token);
+}
+
 static int open_frame(struct reader *reader, enum node_kind kind, struct fy_token *anchor,
-                      struct fy_token *start) {
+                      struct fy_token *tag, struct fy_token *start) {
     struct frame *parent = reader->depth ? &reader->frames[reader->depth - 1] : NULL;
     struct place place = token_place(reader, start);
 
+    if (tag && check_tag(reader, kind, tag))
+        return -1;
     if (parent && parent->kind == NODE_MAP && !parent->has_key) {
         diag_error(reader->diags, place, "a key has to be text, not %s",
                    kind == NODE_MAP ? "a mapping" : "a list");
@@ -292,7 +311,7 @@ static size_t drop_duplicates(struct reader *reader, struct member *members, siz
         struct diag *diag = diag_warning(reader->diags, member_place(&members[i]),
                                          "`%.100s` is given twice; this one counts", members[i].key);
 
-        diag_note(diag, member_place(&members[key->seen_at]), "the first `%.100s` is here",
+        diag_note(diag, member_place(&members[key->seen_at]), "the `%.100s` before it is here",
                   members[i].key);
         members[key->seen_at] = members[i];
     }
@@ -359,24 +378,29 @@ static int add_value(struct reader *reader, struct node node, size_t weight) {
 
 /* ---- events ---- */
 
+static int refuse_second_document(struct reader *reader, struct fy_token *token) {
+    diag_help(diag_error(reader->diags, token_place(reader, token), "a second document starts here"),
+              "a polyaxonfile is one document: remove the `---` or `...`, or use several files");
+    return -1;
+}
+
 static int read_event(struct reader *reader, struct fy_event *event) {
+    /* A document without `---` starts where its first value does. */
+    if (reader->documents > 1 && event->type != FYET_DOCUMENT_START)
+        return refuse_second_document(reader, fy_event_get_token(event));
     switch (event->type) {
     case FYET_DOCUMENT_START:
-        if (reader->documents++ == 0)
+        if (reader->documents++ == 0 || !event->document_start.document_start)
             return 0;
-        diag_help(diag_error(reader->diags,
-                             token_place(reader, event->document_start.document_start),
-                             "a second document starts here"),
-                  "a polyaxonfile is one document: remove this `---`, or use several files");
-        return -1;
+        return refuse_second_document(reader, event->document_start.document_start);
     case FYET_SCALAR: return read_scalar(reader, &event->scalar);
     case FYET_ALIAS: return read_alias(reader, event->alias.anchor);
     case FYET_SEQUENCE_START:
         return open_frame(reader, NODE_LIST, event->sequence_start.anchor,
-                          event->sequence_start.sequence_start);
+                          event->sequence_start.tag, event->sequence_start.sequence_start);
     case FYET_MAPPING_START:
         return open_frame(reader, NODE_MAP, event->mapping_start.anchor,
-                          event->mapping_start.mapping_start);
+                          event->mapping_start.tag, event->mapping_start.mapping_start);
     case FYET_SEQUENCE_END:
     case FYET_MAPPING_END: return close_frame(reader);
     case FYET_NONE:

@@ -82,6 +82,7 @@ static bool explain_depth(const struct source *source, uint16_t number, size_t o
 /* libfyaml's sentences that mean little to someone who writes a polyaxonfile. */
 static const struct {
     const char *theirs, *ours, *help;
+    bool inside; /* their place is behind the opening quote */
 } sentences[] = {
     { "invalid multiline plain key", "a key has to stand on one line of its own",
       "check the indentation of this line and of the next" },
@@ -89,13 +90,15 @@ static const struct {
       "indent with blanks only" },
     { "could not find expected ':'", "this line is no `key: value`",
       "add a colon and a blank, or indent the line if it belongs to the value above" },
+    { "invalid value after mapping", "this line is no `key: value`",
+      "add a colon and a blank, or indent the line if it belongs to the value above" },
     { "invalid nested block mapping on the same line",
       "a second `key:` follows on the same line",
       "put the value in quotes if `: ` belongs to it, else start a new line" },
     { "double-quoted scalar without closing quote", "the quote that opens here is never closed",
-      "add the closing \"" },
+      "add the closing \"", .inside = true },
     { "single-quoted scalar without closing quote", "the quote that opens here is never closed",
-      "add the closing '" },
+      "add the closing '", .inside = true },
 };
 
 void yaml_error_explain(struct fy_diag *found, const struct sources *sources, uint16_t number,
@@ -116,6 +119,8 @@ void yaml_error_explain(struct fy_diag *found, const struct sources *sources, ui
         return;
     for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++)
         if (strcmp(error->msg, sentences[i].theirs) == 0) {
+            if (sentences[i].inside && offset > 0)
+                place.offset--;
             diag_help(diag_error(diags, place, "%s", sentences[i].ours), "%s", sentences[i].help);
             return;
         }

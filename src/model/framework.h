@@ -29,8 +29,8 @@ enum success_rule {
 };
 
 struct framework_facts {
-    const char *name;                    /* as in the polyaxonfile */
-    const char *role_names[ROLE_COUNT];  /* as the original's task types; NULL: no such role */
+    const char *name;                   /* as in the polyaxonfile */
+    const char *role_names[ROLE_COUNT]; /* as the original's task types; NULL: no such role */
     enum success_rule success;
     bool may_be_masterless;
 };

@@ -59,19 +59,19 @@ enum command_manner {
 struct plan {
     struct arena arena; /* holds all that is below */
 
-    const char *name;             /* of the experiment, or NULL */
-    enum framework framework;     /* NONE when there is no topology */
-    const char *framework_label;  /* as the file gives it, also without topology; or NULL */
+    const char *name;            /* of the experiment, or NULL */
+    enum framework framework;    /* NONE when there is no topology */
+    const char *framework_label; /* as the file gives it, also without topology; or NULL */
     enum backend_kind backend;
-    const char *log_level;        /* INFO unless said */
+    const char *log_level; /* INFO unless said */
 
     enum command_manner command_manner;
-    const char *command;          /* one line of text, or NULL */
+    const char *command; /* one line of text, or NULL */
 
-    const struct node *params;    /* a map, or NULL */
-    const struct node *tags;      /* a list of texts, or NULL */
+    const struct node *params; /* a map, or NULL */
+    const struct node *tags;   /* a list of texts, or NULL */
     uint32_t max_restarts;
-    bool has_build;               /* the file says how to get an image */
+    bool has_build; /* the file says how to get an image */
 
     struct task *tasks;
     uint32_t n_tasks;

@@ -48,8 +48,8 @@ void environment_release(struct environment *environment) {
 static void append(struct environment *environment, char *item) {
     if (environment->len + 2 > environment->capacity) {
         environment->capacity = environment->capacity ? environment->capacity * 2 : 64;
-        environment->items = reallocarray(environment->items, environment->capacity,
-                                          sizeof *environment->items);
+        environment->items =
+            reallocarray(environment->items, environment->capacity, sizeof *environment->items);
         if (!environment->items)
             abort();
     }
@@ -57,88 +57,103 @@ static void append(struct environment *environment, char *item) {
     environment->items[environment->len] = NULL;
 }
 
-/* ---- one task ---- */
+/* ---- setting variables ---- */
 
-/* What the variables of one task are made from. */
-struct view {
+/* Where variables go to: to the shared ones, or to one task's. */
+struct target {
     const struct plan *plan;
     const struct run_facts *facts;
-    const struct task *task;
+    const struct task *task; /* NULL: all of them */
     uint32_t rank;
     struct environment *out;
     struct error *err;
     bool failed;
 };
 
-static void set(struct view *view, const char *name, const char *value) {
-    char *item;
+static void set(struct target *to, const char *name, const char *value) {
+    size_t n = strlen(name) + 1 + strlen(value);
 
-    if (view->failed)
+    if (to->failed)
         return;
-    item = arena_printf(&view->out->arena, "%s=%s", name, value);
-    if (strlen(item) > ENVIRONMENT_STRING_MAX) {
-        error_set(view->err, ERROR_EXHAUSTED,
+    if (n > ENVIRONMENT_STRING_MAX) {
+        error_set(to->err, ERROR_EXHAUSTED,
                   "%s of %s would have %zu bytes; the system takes at most %d", name,
-                  task_name(view->task).text, strlen(item), ENVIRONMENT_STRING_MAX);
-        view->failed = true;
+                  to->task ? task_name(to->task).text : "all tasks", n, ENVIRONMENT_STRING_MAX);
+        to->failed = true;
         return;
     }
-    append(view->out, item);
+    append(to->out, arena_printf(&to->out->arena, "%s=%s", name, value));
 }
 
-static void set_number(struct view *view, const char *name, int64_t value) {
+static void set_number(struct target *to, const char *name, int64_t value) {
     char text[24];
 
     snprintf(text, sizeof text, "%" PRId64, value);
-    set(view, name, text);
+    set(to, name, text);
 }
 
-/* Variables that hold JSON are written as Python's json.dumps would. */
-static void set_json(struct view *view, const char *name,
-                     void (*write)(const struct view *view, struct json *json)) {
+enum { HOST_MAX = 256 };
+
+static void set_host(struct target *to, const char *name, uint32_t rank) {
+    char text[HOST_MAX];
+
+    to->facts->host(to->facts, to->plan, rank, text, sizeof text);
+    set(to, name, text);
+}
+
+static void set_port(struct target *to, const char *name, uint32_t rank) {
+    char text[HOST_MAX];
+
+    to->facts->port(to->facts, to->plan, rank, text, sizeof text);
+    set(to, name, text);
+}
+
+/* JSON as Python's json.dumps writes it; NULL, with the error set, when it is too long. */
+static const char *render(struct target *to, void (*write)(const struct target *, struct json *)) {
     AUTO(buf) text = BUF_INIT(4 * ENVIRONMENT_STRING_MAX);
     struct json json;
 
-    if (view->failed)
-        return;
     json_init(&json, JSON_COMPACT, json_to_buf, &text);
-    write(view, &json);
-    if (json_finish(&json, view->err)) {
-        error_wrap(view->err, "%s of %s", name, task_name(view->task).text);
-        view->failed = true;
-        return;
+    write(to, &json);
+    if (json_finish(&json, to->err)) {
+        to->failed = true;
+        return NULL;
     }
-    set(view, name, text.data);
+    return arena_text(&to->out->arena, text.data, text.len);
 }
 
-enum { ADDRESS_MAX = 300 };
+static void set_json(struct target *to, const char *name,
+                     void (*write)(const struct target *, struct json *)) {
+    const char *text = to->failed ? NULL : render(to, write);
 
-static void address(const struct view *view, uint32_t rank, char out[ADDRESS_MAX]) {
-    size_t n;
-
-    view->facts->host(view->facts, view->plan, rank, out, ADDRESS_MAX - 40);
-    n = strlen(out);
-    out[n++] = ':';
-    view->facts->port(view->facts, view->plan, rank, out + n, ADDRESS_MAX - n);
+    if (text)
+        set(to, name, text);
+    else if (to->failed)
+        error_wrap(to->err, "%s", name);
 }
 
 /* {"master": ["host:port"], "worker": [...]}. */
-static void write_cluster(const struct view *view, struct json *json,
-                          const char *(*name)(const struct view *, enum role), bool with_empty) {
-    const struct framework_facts *facts = framework_facts(view->plan->framework);
-    char text[ADDRESS_MAX];
+static void write_cluster(const struct target *to, struct json *json,
+                          const char *(*name)(const struct target *, enum role), bool with_empty) {
+    const struct framework_facts *facts = framework_facts(to->plan->framework);
+    char text[2 * HOST_MAX];
     uint32_t rank = 0;
 
     json_object(json);
     for (enum role role = 0; role < ROLE_COUNT; role++) {
-        uint32_t n = view->plan->n_role[role];
+        uint32_t n = to->plan->n_role[role];
 
         if (n == 0 && (!with_empty || !facts->role_names[role] || role == ROLE_MASTER))
             continue;
-        json_key(json, name(view, role));
+        json_key(json, name(to, role));
         json_array(json);
-        for (uint32_t i = 0; i < n; i++) {
-            address(view, rank++, text);
+        for (uint32_t i = 0; i < n; i++, rank++) {
+            size_t len;
+
+            to->facts->host(to->facts, to->plan, rank, text, HOST_MAX);
+            len = strlen(text);
+            text[len++] = ':';
+            to->facts->port(to->facts, to->plan, rank, text + len, HOST_MAX);
             json_text(json, text);
         }
         json_end(json);
@@ -157,24 +172,24 @@ static void write_task_name(struct json *json, const char *type, uint32_t index)
 
 /* ---- what the original gave its tasks ---- */
 
-static const char *original_name(const struct view *view, enum role role) {
-    return framework_facts(view->plan->framework)->role_names[role];
+static const char *original_name(const struct target *to, enum role role) {
+    return framework_facts(to->plan->framework)->role_names[role];
 }
 
-static void write_polyaxon_cluster(const struct view *view, struct json *json) {
-    write_cluster(view, json, original_name, true);
+static void write_polyaxon_cluster(const struct target *to, struct json *json) {
+    write_cluster(to, json, original_name, true);
 }
 
-static void write_task_info(const struct view *view, struct json *json) {
-    write_task_name(json, original_name(view, view->task->role), view->task->index);
+static void write_task_info(const struct target *to, struct json *json) {
+    write_task_name(json, original_name(to, to->task->role), to->task->index);
 }
 
-static void write_params(const struct view *view, struct json *json) {
-    json_node(json, view->plan->params);
+static void write_params(const struct target *to, struct json *json) {
+    json_node(json, to->plan->params);
 }
 
-static void write_experiment_info(const struct view *view, struct json *json) {
-    const struct run_facts *facts = view->facts;
+static void write_experiment_info(const struct target *to, struct json *json) {
+    const struct run_facts *facts = to->facts;
     char project[600], experiment[700];
 
     snprintf(project, sizeof project, "%s.%s", facts->owner, facts->project);
@@ -191,156 +206,213 @@ static void write_experiment_info(const struct view *view, struct json *json) {
     json_end(json);
 }
 
-static void set_polyaxon(struct view *view) {
+static void share_polyaxon(struct target *to) {
     /* Only TensorFlow needs all addresses; the others do without when they would not fit. */
-    bool fits = view->plan->framework == FRAMEWORK_TENSORFLOW || view->plan->n_tasks <= 1000;
+    bool fits = to->plan->framework == FRAMEWORK_TENSORFLOW || to->plan->n_tasks <= 1000;
 
-    set(view, "POLYAXON_IS_MANAGED", "true");
-    set(view, "POLYAXON_IS_OFFLINE", "true");
-    set(view, "POLYAXON_API_VERSION", "v1");
-    set(view, "POLYAXON_LOG_LEVEL", view->plan->log_level);
-    set(view, "POLYAXON_RUN_OUTPUTS_PATH", view->facts->outputs_path);
-    set(view, "POLYAXON_LOGS_PATH", view->facts->logs_path);
+    set(to, "POLYAXON_IS_MANAGED", "true");
+    set(to, "POLYAXON_IS_OFFLINE", "true");
+    set(to, "POLYAXON_API_VERSION", "v1");
+    set(to, "POLYAXON_LOG_LEVEL", to->plan->log_level);
+    set(to, "POLYAXON_RUN_OUTPUTS_PATH", to->facts->outputs_path);
+    set(to, "POLYAXON_LOGS_PATH", to->facts->logs_path);
     if (fits)
-        set_json(view, "POLYAXON_CLUSTER", write_polyaxon_cluster);
-    set_json(view, "POLYAXON_TASK_INFO", write_task_info);
-    set_json(view, "POLYAXON_PARAMS", write_params);
-    set_json(view, "POLYAXON_DECLARATIONS", write_params);
-    set_json(view, "POLYAXON_EXPERIMENT_INFO", write_experiment_info);
+        set_json(to, "POLYAXON_CLUSTER", write_polyaxon_cluster);
+    set_json(to, "POLYAXON_PARAMS", write_params);
+    set_json(to, "POLYAXON_DECLARATIONS", write_params);
+    set_json(to, "POLYAXON_EXPERIMENT_INFO", write_experiment_info);
 }
 
 /* ---- our own ---- */
 
-static void set_myelin(struct view *view) {
-    char text[ADDRESS_MAX];
-
-    set(view, "MYELIN_RUN_ID", view->facts->run_id);
-    set(view, "MYELIN_RUN_UUID", view->facts->run_uuid);
-    set(view, "MYELIN_TASK", task_name(view->task).text);
-    set(view, "MYELIN_ROLE", role_name(view->task->role));
-    set_number(view, "MYELIN_INDEX", view->task->index);
-    set_number(view, "MYELIN_RANK", view->rank);
-    set_number(view, "MYELIN_WORLD_SIZE", view->plan->n_tasks);
-    view->facts->host(view->facts, view->plan, view->rank, text, sizeof text);
-    set(view, "MYELIN_HOST", text);
-    view->facts->port(view->facts, view->plan, view->rank, text, sizeof text);
-    set(view, "MYELIN_PORT", text);
-    set(view, "MYELIN_OUTPUTS_PATH", view->facts->outputs_path);
+static void share_myelin(struct target *to) {
+    set(to, "MYELIN_RUN_ID", to->facts->run_id);
+    set(to, "MYELIN_RUN_UUID", to->facts->run_uuid);
+    set_number(to, "MYELIN_WORLD_SIZE", to->plan->n_tasks);
+    set(to, "MYELIN_OUTPUTS_PATH", to->facts->outputs_path);
+    set(to, "PYTHONUNBUFFERED", "1");
 }
 
-static void set_common(struct view *view) {
-    milli cpu = resources_reserved(&view->task->profile->resources, RESOURCE_CPU);
+static void own_common(struct target *to) {
+    milli cpu = resources_reserved(&to->task->profile->resources, RESOURCE_CPU);
 
-    set(view, "PYTHONUNBUFFERED", "1");
+    set(to, "MYELIN_TASK", task_name(to->task).text);
+    set(to, "MYELIN_ROLE", role_name(to->task->role));
+    set_number(to, "MYELIN_INDEX", to->task->index);
+    set_number(to, "MYELIN_RANK", to->rank);
+    set_host(to, "MYELIN_HOST", to->rank);
+    set_port(to, "MYELIN_PORT", to->rank);
+    set_json(to, "POLYAXON_TASK_INFO", write_task_info);
     if (cpu > 0)
-        set_number(view, "OMP_NUM_THREADS", (cpu + 999) / 1000);
+        set_number(to, "OMP_NUM_THREADS", (cpu + 999) / 1000);
 }
 
 /* ---- per framework ---- */
 
-static void set_nothing(struct view *view) {
-    (void)view;
+static void set_nothing(struct target *to) {
+    (void)to;
 }
 
 /* TensorFlow 2 calls the master `chief` and refuses `master`; TensorFlow 1 takes both. */
-static const char *tensorflow_name(const struct view *view, enum role role) {
-    (void)view;
+static const char *tensorflow_name(const struct target *to, enum role role) {
+    (void)to;
     return role == ROLE_MASTER ? "chief" : role_name(role);
 }
 
-static void write_tf_config(const struct view *view, struct json *json) {
-    json_object(json);
-    json_key(json, "cluster");
-    write_cluster(view, json, tensorflow_name, false);
-    json_key(json, "task");
-    write_task_name(json, tensorflow_name(view, view->task->role), view->task->index);
-    json_key(json, "model_dir");
-    json_text(json, view->facts->outputs_path);
-    json_key(json, "environment");
-    json_text(json, "cloud");
-    json_end(json);
+static void write_tf_cluster(const struct target *to, struct json *json) {
+    write_cluster(to, json, tensorflow_name, false);
 }
 
-static void set_tensorflow(struct view *view) {
-    set_json(view, "TF_CONFIG", write_tf_config);
+static void write_outputs_path(const struct target *to, struct json *json) {
+    json_text(json, to->facts->outputs_path);
 }
 
-static void set_mxnet(struct view *view) {
+static void own_tensorflow(struct target *to, const struct wiring *wiring) {
+    const char *config = arena_printf(
+        &to->out->arena,
+        "{\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %" PRIu32 "}, %s}",
+        wiring->tf_cluster, tensorflow_name(to, to->task->role), to->task->index, wiring->tf_rest);
+
+    set(to, "TF_CONFIG", config);
+}
+
+static void share_mxnet(struct target *to) {
+    set_host(to, "DMLC_PS_ROOT_URI", 0);
+    set_port(to, "DMLC_PS_ROOT_PORT", 0);
+    set_number(to, "DMLC_NUM_WORKER", to->plan->n_role[ROLE_WORKER]);
+    set_number(to, "DMLC_NUM_SERVER", to->plan->n_role[ROLE_PS]);
+}
+
+static void own_mxnet(struct target *to, const struct wiring *wiring) {
     static const char *const roles[] = { "scheduler", "worker", "server" };
-    char text[ADDRESS_MAX];
 
-    set(view, "DMLC_ROLE", roles[view->task->role]);
-    view->facts->host(view->facts, view->plan, 0, text, sizeof text);
-    set(view, "DMLC_PS_ROOT_URI", text);
-    view->facts->port(view->facts, view->plan, 0, text, sizeof text);
-    set(view, "DMLC_PS_ROOT_PORT", text);
-    set_number(view, "DMLC_NUM_WORKER", view->plan->n_role[ROLE_WORKER]);
-    set_number(view, "DMLC_NUM_SERVER", view->plan->n_role[ROLE_PS]);
-    if (view->task->role == ROLE_WORKER)
-        set_number(view, "DMLC_WORKER_ID", view->task->index);
-    if (view->task->role == ROLE_PS)
-        set_number(view, "DMLC_SERVER_ID", view->task->index);
-    view->facts->host(view->facts, view->plan, view->rank, text, sizeof text);
-    set(view, "DMLC_NODE_HOST", text);
+    (void)wiring;
+    set(to, "DMLC_ROLE", roles[to->task->role]);
+    if (to->task->role == ROLE_WORKER)
+        set_number(to, "DMLC_WORKER_ID", to->task->index);
+    if (to->task->role == ROLE_PS)
+        set_number(to, "DMLC_SERVER_ID", to->task->index);
+    set_host(to, "DMLC_NODE_HOST", to->rank);
 }
 
 /* As torchrun names them; each task is a node of its own. */
-static void set_pytorch(struct view *view) {
-    char text[ADDRESS_MAX];
+static void share_pytorch(struct target *to) {
+    set_host(to, "MASTER_ADDR", 0);
+    set_port(to, "MASTER_PORT", 0);
+    set_number(to, "WORLD_SIZE", to->plan->n_tasks);
+    set(to, "LOCAL_RANK", "0");
+    set(to, "LOCAL_WORLD_SIZE", "1");
+    set_number(to, "GROUP_WORLD_SIZE", to->plan->n_tasks);
+    set_number(to, "ROLE_WORLD_SIZE", to->plan->n_tasks);
+    set(to, "ROLE_NAME", "default");
+    if (to->facts->interface)
+        set(to, "GLOO_SOCKET_IFNAME", to->facts->interface);
+}
 
-    view->facts->host(view->facts, view->plan, 0, text, sizeof text);
-    set(view, "MASTER_ADDR", text);
-    view->facts->port(view->facts, view->plan, 0, text, sizeof text);
-    set(view, "MASTER_PORT", text);
-    set_number(view, "RANK", view->rank);
-    set_number(view, "WORLD_SIZE", view->plan->n_tasks);
-    set(view, "LOCAL_RANK", "0");
-    set(view, "LOCAL_WORLD_SIZE", "1");
-    set_number(view, "GROUP_RANK", view->rank);
-    set_number(view, "GROUP_WORLD_SIZE", view->plan->n_tasks);
-    set_number(view, "NODE_RANK", view->rank);
-    set_number(view, "ROLE_RANK", view->rank);
-    set_number(view, "ROLE_WORLD_SIZE", view->plan->n_tasks);
-    set(view, "ROLE_NAME", "default");
-    if (view->facts->interface)
-        set(view, "GLOO_SOCKET_IFNAME", view->facts->interface);
+static void own_pytorch(struct target *to, const struct wiring *wiring) {
+    (void)wiring;
+    set_number(to, "RANK", to->rank);
+    set_number(to, "GROUP_RANK", to->rank);
+    set_number(to, "NODE_RANK", to->rank);
+    set_number(to, "ROLE_RANK", to->rank);
 }
 
 /* The layout of pods: every task is a host of its own, with one slot. */
-static void set_horovod(struct view *view) {
-    char host[40];
-
-    snprintf(host, sizeof host, "%s-%" PRIu32, role_name(view->task->role), view->task->index);
-    set_number(view, "HOROVOD_RANK", view->rank);
-    set_number(view, "HOROVOD_SIZE", view->plan->n_tasks);
-    set(view, "HOROVOD_LOCAL_RANK", "0");
-    set(view, "HOROVOD_LOCAL_SIZE", "1");
-    set_number(view, "HOROVOD_CROSS_RANK", view->rank);
-    set_number(view, "HOROVOD_CROSS_SIZE", view->plan->n_tasks);
-    set(view, "HOROVOD_HOSTNAME", host);
-    set(view, "HOROVOD_CONTROLLER", "gloo");
-    set(view, "HOROVOD_CPU_OPERATIONS", "gloo");
-    set(view, "HOROVOD_GLOO_RENDEZVOUS_ADDR", view->facts->rendezvous_host);
-    set(view, "HOROVOD_GLOO_RENDEZVOUS_PORT", view->facts->rendezvous_port);
-    if (view->facts->interface)
-        set(view, "HOROVOD_GLOO_IFACE", view->facts->interface);
+static void share_horovod(struct target *to) {
+    set_number(to, "HOROVOD_SIZE", to->plan->n_tasks);
+    set(to, "HOROVOD_LOCAL_RANK", "0");
+    set(to, "HOROVOD_LOCAL_SIZE", "1");
+    set_number(to, "HOROVOD_CROSS_SIZE", to->plan->n_tasks);
+    set(to, "HOROVOD_CONTROLLER", "gloo");
+    set(to, "HOROVOD_CPU_OPERATIONS", "gloo");
+    set(to, "HOROVOD_GLOO_RENDEZVOUS_ADDR", to->facts->rendezvous_host);
+    set(to, "HOROVOD_GLOO_RENDEZVOUS_PORT", to->facts->rendezvous_port);
+    if (to->facts->interface)
+        set(to, "HOROVOD_GLOO_IFACE", to->facts->interface);
 }
 
-static void (*const wirings[])(struct view *view) = {
-    [FRAMEWORK_NONE] = set_nothing,      [FRAMEWORK_TENSORFLOW] = set_tensorflow,
-    [FRAMEWORK_MXNET] = set_mxnet,       [FRAMEWORK_PYTORCH] = set_pytorch,
-    [FRAMEWORK_HOROVOD] = set_horovod,
+static void own_horovod(struct target *to, const struct wiring *wiring) {
+    char host[40];
+
+    (void)wiring;
+    snprintf(host, sizeof host, "%s-%" PRIu32, role_name(to->task->role), to->task->index);
+    set_number(to, "HOROVOD_RANK", to->rank);
+    set_number(to, "HOROVOD_CROSS_RANK", to->rank);
+    set(to, "HOROVOD_HOSTNAME", host);
+}
+
+static void own_nothing(struct target *to, const struct wiring *wiring) {
+    (void)to, (void)wiring;
+}
+
+static const struct {
+    void (*share)(struct target *to);
+    void (*own)(struct target *to, const struct wiring *wiring);
+} wirings[] = {
+    [FRAMEWORK_NONE] = { set_nothing, own_nothing },
+    [FRAMEWORK_TENSORFLOW] = { set_nothing, own_tensorflow },
+    [FRAMEWORK_MXNET] = { share_mxnet, own_mxnet },
+    [FRAMEWORK_PYTORCH] = { share_pytorch, own_pytorch },
+    [FRAMEWORK_HOROVOD] = { share_horovod, own_horovod },
 };
 static_assert(ARRAY_LEN(wirings) == FRAMEWORK_COUNT, "every framework has a wiring");
 
+int wiring_init(struct wiring *wiring, const struct plan *plan, const struct run_facts *facts,
+                struct error *err) {
+    struct wiring made = { .plan = plan, .facts = facts };
+    struct target to = { .plan = plan, .facts = facts, .out = &made.shared, .err = err };
+
+    share_myelin(&to);
+    wirings[plan->framework].share(&to);
+    share_polyaxon(&to);
+    if (plan->framework == FRAMEWORK_TENSORFLOW && !to.failed) {
+        const char *outputs = render(&to, write_outputs_path);
+
+        made.tf_cluster = render(&to, write_tf_cluster);
+        made.tf_rest = arena_printf(&made.shared.arena,
+                                    "\"model_dir\": %s, \"environment\": \"cloud\"", outputs);
+    }
+    if (to.failed) {
+        environment_release(&made.shared);
+        return -1;
+    }
+    *wiring = made;
+    return 0;
+}
+
+void wiring_release(struct wiring *wiring) {
+    environment_release(&wiring->shared);
+    *wiring = (struct wiring){ 0 };
+}
+
+int wiring_environment(const struct wiring *wiring, uint32_t rank, struct environment *out,
+                       struct error *err) {
+    const struct plan *plan = wiring->plan;
+    struct target to = { .plan = plan,
+                         .facts = wiring->facts,
+                         .task = &plan->tasks[rank],
+                         .rank = rank,
+                         .out = out,
+                         .err = err };
+
+    for (size_t i = 0; i < wiring->shared.len; i++)
+        append(out, wiring->shared.items[i]);
+    own_common(&to);
+    wirings[plan->framework].own(&to, wiring);
+    return to.failed ? -1 : 0;
+}
+
 int plan_environment(const struct plan *plan, uint32_t rank, const struct run_facts *facts,
                      struct environment *out, struct error *err) {
-    struct view view = { .plan = plan, .facts = facts, .task = &plan->tasks[rank], .rank = rank,
-                         .out = out, .err = err };
+    struct wiring wiring;
+    int status;
 
-    set_myelin(&view);
-    wirings[plan->framework](&view);
-    set_polyaxon(&view);
-    set_common(&view);
-    return view.failed ? -1 : 0;
+    if (wiring_init(&wiring, plan, facts, err))
+        return -1;
+    status = wiring_environment(&wiring, rank, out, err);
+    /* The shared texts go over to the one who asked. */
+    for (size_t i = 0; status == 0 && i < wiring.shared.len; i++)
+        out->items[i] = arena_text(&out->arena, out->items[i], strlen(out->items[i]));
+    wiring_release(&wiring);
+    return status;
 }

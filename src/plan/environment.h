@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a task sees: the environment variables of docs/contract.md, rendered on demand
- * for one task at a time, so that a plan of 100,000 tasks stays small.
+ * What a task sees: the environment variables of docs/contract.md. What all tasks share is
+ * rendered once for a gang, the rest on demand for one task at a time, so that a plan of
+ * 100,000 tasks stays small.
  *
  * Hosts, ports, ids and paths exist only when a run does: they are asked from the
  * facts. facts_symbolic answers with symbols such as <worker.0.port>, for people who
@@ -13,7 +14,8 @@
 #include "model/plan.h"
 
 enum {
-    ENVIRONMENT_STRING_MAX = 128 * 1024 - 1, /* the kernel's limit for one NAME=value with its NUL */
+    ENVIRONMENT_STRING_MAX =
+        128 * 1024 - 1, /* the kernel's limit for one NAME=value with its NUL */
 };
 
 struct run_facts {
@@ -24,10 +26,10 @@ struct run_facts {
     const char *interface; /* the network interface that all tasks share, or NULL */
 
     /* Writes the host or port of a task; each task owns one port. */
-    void (*host)(const struct run_facts *facts, const struct plan *plan, uint32_t rank,
-                 char *out, size_t size);
-    void (*port)(const struct run_facts *facts, const struct plan *plan, uint32_t rank,
-                 char *out, size_t size);
+    void (*host)(const struct run_facts *facts, const struct plan *plan, uint32_t rank, char *out,
+                 size_t size);
+    void (*port)(const struct run_facts *facts, const struct plan *plan, uint32_t rank, char *out,
+                 size_t size);
     const void *context; /* for host and port */
 };
 
@@ -42,8 +44,26 @@ struct environment {
 
 void environment_release(struct environment *environment);
 
-/* Appends the variables of one task. Fails with ERROR_EXHAUSTED when one is longer than
- * the kernel takes: about 5,000 TensorFlow tasks. */
+/* What all tasks of a gang share, rendered once: with 512 tasks the addresses of all of them
+ * would otherwise be written 512 times. */
+struct wiring {
+    const struct plan *plan;
+    const struct run_facts *facts;
+    struct environment shared;
+    const char *tf_cluster, *tf_rest; /* the parts of TF_CONFIG around its task */
+};
+
+/* Fails with ERROR_EXHAUSTED when a variable is longer than the kernel takes. plan and facts
+ * outlive the wiring. */
+MUST_CHECK int wiring_init(struct wiring *wiring, const struct plan *plan,
+                           const struct run_facts *facts, struct error *err);
+void wiring_release(struct wiring *wiring);
+
+/* Appends the variables of one task, each once. They live as long as wiring and `out`. */
+MUST_CHECK int wiring_environment(const struct wiring *wiring, uint32_t rank,
+                                  struct environment *out, struct error *err);
+
+/* Both at once, for one task alone. */
 MUST_CHECK int plan_environment(const struct plan *plan, uint32_t rank,
                                 const struct run_facts *facts, struct environment *out,
                                 struct error *err);

@@ -10,9 +10,8 @@ MUST_CHECK int fold_numbers(const uint32_t *numbers, size_t n, struct buf *out, 
 
 /* Appends those tasks that are wanted, in rank order; nothing for none. A role's only task is
  * written as "worker.2", several as "worker[0-1,3]". */
-MUST_CHECK int fold_tasks(const struct plan *plan,
-                          bool (*want)(const void *context, uint32_t rank), const void *context,
-                          struct buf *out, struct error *err);
+MUST_CHECK int fold_tasks(const struct plan *plan, bool (*want)(const void *context, uint32_t rank),
+                          const void *context, struct buf *out, struct error *err);
 
 /* Tasks of one role that are given the same. */
 struct task_group {

@@ -10,10 +10,11 @@
 
 /* First words that only a shell knows. */
 static const char *const shell_words[] = {
-    ".",     ":",    "alias", "bg",    "break",  "case",   "cd",    "command", "declare", "eval",
-    "exec",  "exit", "export", "fg",   "for",    "function", "if",  "jobs",    "let",     "local",
-    "read",  "return", "set", "shift", "shopt",  "source", "time",  "times",   "trap",    "type",
-    "typeset", "ulimit", "umask", "unset", "until", "wait", "while",
+    ".",       ":",      "alias", "bg",    "break",  "case",   "cd",      "command",
+    "declare", "eval",   "exec",  "exit",  "export", "fg",     "for",     "function",
+    "if",      "jobs",   "let",   "local", "read",   "return", "set",     "shift",
+    "shopt",   "source", "time",  "times", "trap",   "type",   "typeset", "ulimit",
+    "umask",   "unset",  "until", "wait",  "while",
 };
 
 /* Whether splitting at blanks is all that a shell would do with it. */
@@ -38,8 +39,8 @@ static void fill_profile(struct profile *profile, const struct pod *listed,
                          const struct resources *default_resources) {
     profile->resources = listed && listed->resources.at ? *listed_resources : *default_resources;
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++) {
-        const struct member *at = listed && listed->given[i].at ? listed->given[i].at
-                                                                : defaults->given[i].at;
+        const struct member *at =
+            listed && listed->given[i].at ? listed->given[i].at : defaults->given[i].at;
 
         profile->given[i] = at ? &at->value : NULL;
     }
@@ -72,7 +73,8 @@ static void add_tasks(struct plan *plan, const struct spec *spec) {
     const struct role_spec master = { .count = spec->has_master,
                                       .defaults = spec->master,
                                       .default_resources = spec->master_resources };
-    size_t n = (size_t)spec->has_master + spec->roles[ROLE_WORKER].count + spec->roles[ROLE_PS].count;
+    size_t n =
+        (size_t)spec->has_master + spec->roles[ROLE_WORKER].count + spec->roles[ROLE_PS].count;
 
     plan->tasks = ARENA_ARRAY(&plan->arena, struct task, n);
     plan->totals = resources_none;
@@ -158,11 +160,12 @@ static int check_refs(const struct plan *plan, struct error *err) {
             const struct node *list = plan->tasks[rank].profile->given[refs[i]];
 
             if (list && list->count > 0)
-                return error_set(err, ERROR_INVALID,
-                                 "%s names `%.100s` in `%s`, and nothing of that name is configured "
-                                 "on this machine: remove it to run here",
-                                 task_name(&plan->tasks[rank]).text, list->items[0].text,
-                                 attribute_name(refs[i]));
+                return error_set(
+                    err, ERROR_INVALID,
+                    "%s names `%.100s` in `%s`, and nothing of that name is configured "
+                    "on this machine: remove it to run here",
+                    task_name(&plan->tasks[rank]).text, list->items[0].text,
+                    attribute_name(refs[i]));
         }
     return 0;
 }

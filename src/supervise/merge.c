@@ -8,7 +8,9 @@
 
 #include "base/attr.h"
 
-static const char *const suggestions[] = { "OMP_NUM_THREADS", "PYTHONUNBUFFERED" };
+/* Variables whose value counts only where the user has none of his own. */
+static const char *const suggestions[] = { "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE",
+                                           "OMP_NUM_THREADS", "PYTHONUNBUFFERED" };
 
 static size_t name_length(const char *entry) {
     return strcspn(entry, "=");

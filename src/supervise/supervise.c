@@ -40,6 +40,7 @@ struct run {
     struct port_text *port_texts;
     struct rendezvous *rendezvous;
     struct run_facts facts;
+    struct wiring wiring;
 
     char **argv; /* the same for all tasks */
     struct merge merge;
@@ -90,7 +91,7 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
 
     environment_release(&run->environment);
     run->environment = (struct environment){ 0 };
-    if (plan_environment(plan, rank, &run->facts, &run->environment, err))
+    if (wiring_environment(&run->wiring, rank, &run->environment, err))
         return -1;
     run->name = task_name(&plan->tasks[rank]);
     *start = (struct task_start){
@@ -275,7 +276,7 @@ static int prepare(struct run *run, struct error *err) {
     };
     prepare_command(run);
     merge_init(&run->merge, run->options.environment);
-    return 0;
+    return wiring_init(&run->wiring, plan, &run->facts, err);
 }
 
 static int launch(struct run *run, struct error *err) {
@@ -345,6 +346,7 @@ void run_free(struct run *run) {
     rendezvous_free(run->rendezvous);
     ports_release(&run->ports);
     merge_release(&run->merge);
+    wiring_release(&run->wiring);
     environment_release(&run->environment);
     arena_release(&run->arena);
     free(run->tasks);

@@ -167,6 +167,8 @@ int fail_unknown(struct render *render, const struct unknown *unknown) {
     case UNKNOWN_NAME: return fail_name(render, unknown);
     case UNKNOWN_MEMBER: return fail_member(render, unknown);
     case UNKNOWN_ITEM:
+        if (unknown->holder.kind < NODE_TEXT)
+            return fail(render, unknown->span, "%s has no items", node_kind_name(&unknown->holder));
         return fail(render, unknown->span, "there is no item [%s] in %s of %u", unknown->name,
                     node_kind_name(&unknown->holder), unknown->holder.count);
     case UNKNOWN_EMPTY:

@@ -329,9 +329,7 @@ int value_index(struct render *render, struct span span, const struct node *hold
     if (holder->kind == NODE_MAP)
         return key->kind == NODE_TEXT ? value_attribute(render, span, holder, key->text, out)
                                       : unknown_item(render, span, holder, key, out);
-    if (holder->kind != NODE_LIST && holder->kind != NODE_TEXT)
-        return fail(render, span, "%s has no items", node_kind_name(holder));
-    if (!value_is_whole(key))
+    if ((holder->kind != NODE_LIST && holder->kind != NODE_TEXT) || !value_is_whole(key))
         return unknown_item(render, span, holder, key, out);
     length = holder->kind == NODE_LIST ? (int64_t)holder->count : (int64_t)value_characters(holder);
     at = value_whole(key) < 0 ? value_whole(key) + length : value_whole(key);

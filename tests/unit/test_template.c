@@ -127,6 +127,7 @@ static const struct bad {
     { "{{ nope.x | default(3) }}", "nope", "`nope` is not defined", NULL },
     { "{{ opt.nane }}", "opt.nane", "there is no `nane` in this mapping", "did you mean `name`?" },
     { "{{ xs[7] }}", "xs[7]", "there is no item [7] in a list of 3", NULL },
+    { "{{ n[0] }}", "n[0]", "a whole number has no items", NULL },
     { "{{ n.foo }}", "n.foo", "a whole number has no member `foo`", NULL },
     { "{{ opt.beta.append(1) }}", "opt.beta.append", "there is no method `append`", NULL },
     { "{{ n.items() }}", "n.items()", "a whole number has no method `items`", NULL },

@@ -35,8 +35,16 @@ struct birth {
 };
 
 IN_CHILD static void reset_signals(const struct birth *birth) {
-    struct sigaction by_default = { .sa_handler = SIG_DFL };
+    static const int from_terminal[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    struct sigaction by_default = { .sa_handler = SIG_DFL }, ignored = { .sa_handler = SIG_IGN };
     sigset_t none;
+
+    /* Ignoring a signal discards a pending one: an interrupt that came to the whole process
+     * group before the task left it is the supervisor's to answer. */
+    for (size_t i = 0; i < ARRAY_LEN(from_terminal); i++) {
+        sigaction(from_terminal[i], &ignored, NULL);
+        sigaction(from_terminal[i], &by_default, NULL);
+    }
 
     for (int number = 1; number <= SIGNAL_LAST; number++)
         if (!birth->handlers_cleared || sigismember(&birth->spawner->ignored, number) == 1)
