@@ -7,11 +7,11 @@ import time
 
 from polyaxon_schemas.specs import ExperimentSpecification
 
-start = time.perf_counter()
+start, cpu_start = time.perf_counter(), time.process_time()
 spec = ExperimentSpecification.read(sys.argv[1])
 spec.apply_context()
 tasks, _ = spec.cluster_def
-seconds = time.perf_counter() - start
+wall, cpu = time.perf_counter() - start, time.process_time() - cpu_start
 assert tasks["worker"] > 0, tasks
-json.dump({"seconds": seconds,
+json.dump({"wall": wall, "cpu": cpu,
            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}, sys.stdout)

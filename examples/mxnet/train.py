@@ -10,6 +10,7 @@ import hashlib
 import math
 import os
 import sys
+import traceback
 
 if os.environ.get("DMLC_ROLE") in ("scheduler", "server"):
     print(f"{os.environ['DMLC_ROLE']}: serving", flush=True)
@@ -88,12 +89,20 @@ def train(kv, epochs, lr, say):
     return model, parameters, loss, accuracy
 
 
+def end_at_once(kind, error, where):
+    """Ends the task that has raised. Otherwise MXNet would wait, before the process exits, for the
+    other workers, and they for this one: nobody would learn of the error."""
+    traceback.print_exception(kind, error, where)
+    os._exit(1)
+
+
 def main():
     parser = argparse.ArgumentParser(description="synchronous training with a key-value store")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--lr", type=float, default=0.02, help="the learning rate")
     options = parser.parse_args()
 
+    sys.excepthook = end_at_once
     kv = mx.kv.create("dist_sync")
 
     def say(text):

@@ -44,6 +44,8 @@ struct gang {
     uint32_t n_tasks;
     /* Fills in one task; called once for each, in rank order, while launching. */
     int (*describe)(void *context, uint32_t rank, struct task_start *start, struct error *err);
+    /* The task exists; `id` is its process id where it has one here, else 0. */
+    void (*started)(void *context, uint32_t rank, int64_t id);
     void (*output)(void *context, uint32_t rank, const char *bytes, size_t n);
     void (*ended)(void *context, uint32_t rank, const struct task_end *end);
     void (*gone)(void *context);

@@ -1,93 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
-#include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/follow.h"
 #include "cli/load.h"
 #include "cli/report.h"
+#include "cli/watch.h"
+#include "plan/plan.h"
 #include "supervise/supervise.h"
+#include "supervise/supervisor.h"
 
 enum { GRACE_MOST_S = 24 * 3600 };
-
-static const int stop_signals[] = { SIGINT, SIGTERM, SIGHUP };
-
-/* What the callbacks of one run share. */
-struct session {
-    const struct plan *plan;
-    struct event_base *base;
-    struct run *run;
-    struct follow follow;
-    struct event *signals[ARRAY_LEN(stop_signals)];
-    unsigned stops; /* signals so far: stop, kill, leave */
-    uint32_t grace_ms;
-    const struct source *only_file; /* the polyaxonfile, when it is one; else NULL */
-};
-
-static void on_output(void *context, uint32_t rank, const char *bytes, size_t n) {
-    struct session *session = context;
-
-    follow_output(&session->follow, rank, bytes, n);
-}
-
-static void on_ended(void *context, uint32_t rank, const struct task_record *task) {
-    struct session *session = context;
-
-    (void)task;
-    follow_ended(&session->follow, rank);
-}
-
-static void on_phase(void *context, enum run_phase phase) {
-    struct session *session = context;
-
-    if (phase == RUN_OVER)
-        event_base_loopbreak(session->base);
-}
-
-static void on_notice(void *context, const char *sentence) {
-    (void)context;
-    fprintf(stderr, "myelin: %s\n", sentence);
-}
-
-static void on_signal(evutil_socket_t number, short what, void *arg) {
-    struct session *session = arg;
-
-    (void)what;
-    switch (session->stops++) {
-    case 0:
-        fprintf(stderr,
-                "myelin: SIG%s: stopping the tasks (%g s to finish; once more kills them)\n",
-                sigabbrev_np((int)number), session->grace_ms / 1000.0);
-        run_stop(session->run, STOP_GRACEFULLY);
-        break;
-    case 1:
-        fprintf(stderr, "myelin: SIG%s again: killing the tasks\n", sigabbrev_np((int)number));
-        run_stop(session->run, STOP_AT_ONCE);
-        break;
-    default: /* something does not even die of SIGKILL */
-        fprintf(stderr, "myelin: left while tasks are still ending\n");
-        event_base_loopbreak(session->base);
-        break;
-    }
-}
-
-/* Keeps the polyaxonfile as it was read. A merge of several has no one text. */
-static int keep_file(void *context, const struct rundir *directory, struct error *err) {
-    const struct session *session = context;
-
-    if (!session->only_file)
-        return 0;
-    return rundir_write(directory, "polyaxonfile.yml", session->only_file->text,
-                        session->only_file->len, err);
-}
 
 /* The one text that the plan came from, or NULL. */
 static const struct source *only_file(const struct sources *sources) {
@@ -120,26 +47,6 @@ static int read_grace(const struct invocation *in, uint32_t *grace_ms) {
     return 0;
 }
 
-/* Why `run` cannot take the plan, or NULL. */
-static const char *refusal(const struct plan *plan) {
-    static const char *const by_backend[] = {
-        [BACKEND_NATIVE] = NULL,
-        [BACKEND_KUBEFLOW] = "the file asks for `backend: kubeflow`, and no cluster is configured; "
-                             "to run it here, say `backend: native`",
-        [BACKEND_MPI] = "the file asks for `backend: mpi`, which is not supported yet; to run it "
-                        "here without mpirun, say `backend: native`",
-        [BACKEND_OTHER] = "the file asks for a backend of its own, which only its own tool can "
-                          "run; to run it here, say `backend: native`",
-    };
-
-    static_assert(ARRAY_LEN(by_backend) == BACKEND_COUNT, "every backend has a row");
-    if (by_backend[plan->backend])
-        return by_backend[plan->backend];
-    if (plan->command_manner == COMMAND_NONE)
-        return "the file names no command: add `run: {cmd: ...}`";
-    return NULL;
-}
-
 /* One line for all that the plan asks and that is not done here yet. */
 static void warn_of_limits(const struct plan *plan) {
     const char *separator = "";
@@ -158,128 +65,85 @@ static void warn_of_limits(const struct plan *plan) {
         fputs(" (the tasks run without these limits and share all devices)\n", stderr);
 }
 
-static void watch_signals(struct session *session) {
-    signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
-        struct sigaction now;
-
-        /* What whoever started us ignores stays ignored: nohup, a script's background job. */
-        if (sigaction(stop_signals[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN)
-            continue;
-        session->signals[i] = evsignal_new(session->base, stop_signals[i], on_signal, session);
-        if (!session->signals[i])
-            abort();
-        event_add(session->signals[i], NULL);
-    }
-}
-
-static void unwatch_signals(struct session *session) {
-    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
-        if (session->signals[i])
-            event_free(session->signals[i]); /* a signal ends the program again */
-}
-
-static void tell_of_lost_output(const struct outlet *outlet) {
-    if (outlet->errnum && outlet->errnum != EPIPE)
-        fprintf(stderr, "myelin: output could not be shown (%s); all of it is in the logs\n",
-                strerror(outlet->errnum));
-    else if (outlet->dropped && !outlet->errnum)
-        fprintf(stderr,
-                "myelin: %llu bytes of output came faster than they were read and are "
-                "not shown; all of it is in the logs\n",
-                (unsigned long long)outlet->dropped);
-}
-
-/* Follows the run to its end; returns the exit status. */
-static int follow_run(struct session *session, bool as_json) {
-    const struct run_state *state = run_state(session->run);
+/* Follows the run to its end, or until the user goes; returns the exit status. */
+static int follow_run(const struct invocation *in, const struct plan *plan,
+                      const struct rundir *rundir) {
+    const bool as_json = invocation_has(in, "json");
+    const struct watch_options options = {
+        .out = as_json ? stderr : stdout,
+        .style = invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
+        .signals_stop = true,
+        .hangup_stops = invocation_has(in, "stop-on-hangup"),
+    };
+    struct run_record record;
+    enum watch_outcome outcome;
     struct error err;
+    struct json json;
+    int status;
 
-    report_start(stderr, state);
-    event_base_dispatch(session->base);
-    unwatch_signals(session);
-    memset(session->signals, 0, sizeof session->signals);
-    outlet_finish(&session->follow.outlet);
-    tell_of_lost_output(&session->follow.outlet);
-    report_end(stderr, state, session->follow.tails);
-    if (as_json && report_json(stdout, state, session->follow.tails, &err)) {
-        fprintf(stderr, "myelin: %s\n", err.message);
+    report_start(stderr, plan, rundir);
+    if (watch_run(rundir, &options, &record, &outcome, &err)) {
+        fprintf(stderr, "myelin: the run goes on, but cannot be followed: %s\n", err.message);
+        record_release(&record);
         return STATUS_RUN_OWN_FAILURE;
     }
-    return state->phase == RUN_OVER ? verdict_exit_status(&state->verdict) : STATUS_RUN_STOPPED;
-}
-
-static int run_loaded(const struct invocation *in, const struct loaded *loaded, uint32_t grace_ms) {
-    const struct plan *plan = loaded->plan;
-    const bool as_json = invocation_has(in, "json");
-    AUTO(arena) arena = ARENA_INIT;
-    struct session session = {
-        .plan = plan,
-        .base = event_base_new(),
-        .grace_ms = grace_ms,
-        .only_file = only_file(&loaded->sources),
-    };
-    const struct run_observer observer = {
-        .output = on_output,
-        .ended = on_ended,
-        .phase = on_phase,
-        .notice = on_notice,
-        .context = &session,
-    };
-    struct run_options options = {
-        .working_directory = getcwd(NULL, 0),
-        .environment = environ,
-        .grace_ms = grace_ms,
-        .linger_ms = RUN_LINGER_MS,
-        .keep = keep_file,
-        .keep_context = &session,
-    };
-    char *const working_directory = (char *)(uintptr_t)options.working_directory;
-    int status = STATUS_RUN_OWN_FAILURE;
-    struct error err;
-
-    if (!session.base)
-        abort();
-    follow_init(&session.follow, plan, invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_NAMED,
-                as_json ? stderr : stdout, session.base);
-    watch_signals(&session);
-    if (!options.working_directory)
-        error_set_errno(&err, errno, "the working directory is gone");
-    if (!options.working_directory || rundir_home(&arena, &options.home, &err) ||
-        run_start(plan, &options, session.base, &observer, &session.run, &err))
-        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
-    else
-        status = follow_run(&session, as_json);
-    unwatch_signals(&session);
-    run_free(session.run);
-    follow_release(&session.follow);
-    event_base_free(session.base);
-    free(working_directory);
+    status = outcome == WATCH_LEFT ? STATUS_RUN_STOPPED : record.exit_status;
+    if (outcome == WATCH_OVER)
+        report_end(stderr, &record);
+    if (as_json) {
+        json_init(&json, JSON_PRETTY, json_to_file, stdout);
+        write_run_json(&json, &record);
+        if (json_finish(&json, &err))
+            status = STATUS_RUN_OWN_FAILURE;
+    }
+    record_release(&record);
     return status;
 }
 
-static int run(const struct invocation *in) {
-    AUTO(loaded) loaded = { 0 };
-    const char *why_not;
-    uint32_t grace_ms;
-    int misuse = read_grace(in, &grace_ms);
+static void say_note(void *context, const char *sentence) {
+    (void)context;
+    fprintf(stderr, "myelin: note: %s\n", sentence);
+}
 
-    if (misuse)
-        return misuse;
-    if (in->n_operands > 1)
-        return invocation_misuse(in, "'run' takes one file, not %zu; merge more with -f",
-                                 in->n_operands);
-    load(in, in->n_operands ? in->operands[0] : NULL, &loaded);
-    print_diags(&loaded);
-    if (!loaded.plan)
-        return STATUS_RUN_OWN_FAILURE;
-    why_not = refusal(loaded.plan);
-    if (why_not) {
-        fprintf(stderr, "myelin: cannot run: %s\n", why_not);
+static int start(const struct invocation *in, const struct loaded *loaded, uint32_t grace_ms) {
+    const struct source *file = only_file(&loaded->sources);
+    AUTO(arena) arena = ARENA_INIT;
+    struct supervisor_options options = {
+        .grace_ms = grace_ms,
+        .linger_ms = RUN_LINGER_MS,
+        .polyaxonfile = file ? file->text : NULL,
+        .polyaxonfile_len = file ? file->len : 0,
+    };
+    struct rundir rundir;
+    struct error err;
+
+    if (plan_check_local(loaded->plan, &err) || rundir_home(&arena, &options.home, &err) ||
+        supervisor_start(loaded->plan, &options, &arena, &rundir, &err)) {
+        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
         return STATUS_RUN_OWN_FAILURE;
     }
-    warn_of_limits(loaded.plan);
-    return run_loaded(in, &loaded, grace_ms);
+    plan_local_notes(loaded->plan, say_note, NULL);
+    warn_of_limits(loaded->plan);
+    if (!invocation_has(in, "detach"))
+        return follow_run(in, loaded->plan, &rundir);
+    printf("%s\n", rundir.id);
+    return STATUS_OK;
+}
+
+static int run(const struct invocation *in) {
+    struct loaded loaded;
+    uint32_t grace_ms;
+    int status = read_grace(in, &grace_ms);
+
+    if (status)
+        return status;
+    if (in->n_operands > 1)
+        return invocation_misuse(in, "one FILE is run at a time; use -f to merge several");
+    load(in, in->n_operands ? in->operands[0] : NULL, &loaded);
+    print_diags(&loaded);
+    status = loaded.plan ? start(in, &loaded, grace_ms) : STATUS_RUN_OWN_FAILURE;
+    loaded_release(&loaded);
+    return status;
 }
 
 static const struct option options[] = {
@@ -287,7 +151,9 @@ static const struct option options[] = {
     { .name = "grace",
       .argument = "SECONDS",
       .help = "time that tasks get to finish when they are stopped; 10 unless said" },
-    { .name = "plain", .help = "print the tasks' lines without their names" },
+    { .name = "detach", .letter = 'd', .help = "print the run's id and leave it to itself" },
+    { .name = "stop-on-hangup", .help = "stop the run when the terminal is closed" },
+    { .name = "plain", .help = "print as to a pipe, even on a terminal" },
     { .name = "json", .help = "print the outcome as JSON; the tasks' lines go to standard error" },
     { 0 },
 };
@@ -318,8 +184,9 @@ const struct command command_run = {
         "TensorFlow succeeds with its chief, MXNet with its workers, PyTorch and Horovod with "
         "every task. Tasks that are not needed any more get 3 seconds to finish by themselves.\n"
         "\n"
-        "Ctrl-C stops the run, a second Ctrl-C kills it. The run is kept in "
-        "`$MYELIN_HOME/runs/<id>` (`~/.myelin` unless set): the file, the logs and the outputs.",
+        "Ctrl-C stops the run, a second Ctrl-C kills it. Closing the terminal leaves it running: "
+        "it has a supervisor of its own. The run is kept in `$MYELIN_HOME/runs/<id>` (`~/.myelin` "
+        "unless set): the file, the journal, the logs and the outputs.",
     .options = options,
     .operand_kind = ARGUMENT_FILE,
     .examples = "myelin run                            # run ./polyaxonfile.yml\n"

@@ -2,7 +2,6 @@
 #include "cli/follow.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,18 +16,17 @@ enum {
     FLUSH_AT = 64 * 1024, /* so that one piece of many short lines is not gathered whole */
 };
 
-void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style, FILE *out,
-                 struct event_base *base) {
+void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style,
+                 FILE *out) {
     *follow = (struct follow){
         .plan = plan,
-        .style = style,
-        .is_terminal = isatty(fileno(out)) == 1,
-        .is_coloured = style == FOLLOW_NAMED && terminal_colour(out),
+        .out = out,
+        .is_terminal = style != FOLLOW_PLAIN && isatty(fileno(out)) == 1,
+        .is_coloured = style != FOLLOW_PLAIN && terminal_colour(out),
         .shown = BUF_INIT(SHOWN_MOST),
         .lines = calloc(plan->n_tasks, sizeof *follow->lines),
-        .tails = calloc(plan->n_tasks, sizeof *follow->tails),
     };
-    if (!follow->lines || !follow->tails)
+    if (!follow->lines)
         abort();
     for (uint32_t rank = 0; rank < plan->n_tasks; rank++) {
         const struct task_name name = task_name(&plan->tasks[rank]);
@@ -36,12 +34,13 @@ void follow_init(struct follow *follow, const struct plan *plan, enum follow_sty
 
         follow->width = width > follow->width ? width : follow->width;
     }
-    outlet_init(&follow->outlet, fileno(out), base);
 }
 
 static void flush(struct follow *follow) {
-    if (follow->shown.len)
-        outlet_write(&follow->outlet, follow->shown.data, follow->shown.len);
+    if (follow->shown.len &&
+        (fwrite(follow->shown.data, 1, follow->shown.len, follow->out) != follow->shown.len ||
+         fflush(follow->out) != 0))
+        follow->is_broken = true;
     buf_clear(&follow->shown);
 }
 
@@ -49,8 +48,6 @@ static int append_prefix(struct follow *follow, struct error *err) {
     const struct task_name name = task_name(&follow->plan->tasks[follow->rank]);
     const char *colour = colours[follow->rank % ARRAY_LEN(colours)];
 
-    if (follow->style == FOLLOW_PLAIN)
-        return 0;
     if (follow->is_coloured)
         return buf_printf(&follow->shown, err, "\x1b[%sm%-*s │\x1b[0m ", colour, follow->width,
                           name.text);
@@ -79,8 +76,7 @@ static void show_line(void *context, const char *line, size_t n) {
 }
 
 void follow_output(struct follow *follow, uint32_t rank, const char *bytes, size_t n) {
-    tail_feed(&follow->tails[rank], bytes, n);
-    if (follow->outlet.errnum)
+    if (follow->is_broken)
         return;
     follow->rank = rank;
     lines_feed(&follow->lines[rank], bytes, n, show_line, follow);
@@ -95,12 +91,8 @@ void follow_ended(struct follow *follow, uint32_t rank) {
 }
 
 void follow_release(struct follow *follow) {
-    for (uint32_t rank = 0; rank < follow->plan->n_tasks; rank++) {
+    for (uint32_t rank = 0; follow->lines && rank < follow->plan->n_tasks; rank++)
         lines_release(&follow->lines[rank]);
-        tail_release(&follow->tails[rank]);
-    }
     free(follow->lines);
-    free(follow->tails);
     buf_release(&follow->shown);
-    outlet_release(&follow->outlet);
 }

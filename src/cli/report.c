@@ -6,10 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "codec/json.h"
+#include "cli/lines.h"
 #include "plan/fold.h"
+#include "supervise/tasklog.h"
 
-enum { FOLDED_MOST = 1 << 20, SENTENCE_MOST = 640 };
+enum { FOLDED_MOST = 1 << 20 };
 
 static bool any_task(const void *run, uint32_t rank) {
     (void)run, (void)rank;
@@ -17,120 +18,137 @@ static bool any_task(const void *run, uint32_t rank) {
 }
 
 static bool stopped_task(const void *run, uint32_t rank) {
-    return ((const struct run_state *)run)->tasks[rank].fate == FATE_STOPPED;
+    return ((const struct run_record *)run)->tasks[rank].state == STATE_STOPPED;
 }
 
 /* "before master.0, worker[0-2,5] after", or nothing when no task is wanted. */
-static void print_folded(FILE *out, const char *before, const struct run_state *run,
-                         bool (*want)(const void *run, uint32_t rank), const char *after) {
+static void print_folded(FILE *out, const char *before, const struct plan *plan,
+                         bool (*want)(const void *context, uint32_t rank), const void *context,
+                         const char *after) {
     AUTO(buf) text = BUF_INIT(FOLDED_MOST);
     struct error err;
 
-    if (fold_tasks(run->plan, want, run, &text, &err))
+    if (fold_tasks(plan, want, context, &text, &err))
         fprintf(out, "%s(%s)%s", before, err.message, after);
     else if (text.len)
         fprintf(out, "%s%s%s", before, text.data, after);
 }
 
-static void print_duration(FILE *out, double seconds) {
+struct duration_text duration_text(double seconds) {
     const unsigned long whole = (unsigned long)seconds;
+    struct duration_text out;
 
     if (seconds < 60)
-        fprintf(out, "%.1fs", seconds);
+        snprintf(out.text, sizeof out.text, "%.1fs", seconds);
     else if (seconds < 3600)
-        fprintf(out, "%lum%02lus", whole / 60, whole % 60);
+        snprintf(out.text, sizeof out.text, "%lum%02lus", whole / 60, whole % 60);
     else
-        fprintf(out, "%luh%02lum", whole / 3600, whole % 3600 / 60);
+        snprintf(out.text, sizeof out.text, "%luh%02lum", whole / 3600, whole % 3600 / 60);
+    return out;
 }
 
-/* "worker.1 exited with code 3". */
-static void end_sentence(const struct run_state *run, uint32_t rank, char *out, size_t size) {
-    const struct task_name name = task_name(&run->plan->tasks[rank]);
-    const struct task_end *end = &run->tasks[rank].end;
-    const char *signal_name;
+void describe_end(const struct task_record *task, char *out, size_t size) {
+    const char *signal_name = task->signal ? sigabbrev_np(task->signal) : NULL;
 
-    switch (end->kind) {
-    case TASK_EXITED: snprintf(out, size, "%s exited with code %d", name.text, end->detail); break;
-    case TASK_SIGNALLED:
-        signal_name = sigabbrev_np(end->detail);
-        snprintf(out, size, "%s was ended by signal %d%s%s%s", name.text, end->detail,
+    if (!state_is_final(task->state))
+        snprintf(out, size, "%s", "");
+    else if (task->exit_code >= 0)
+        snprintf(out, size, "exited with code %d", task->exit_code);
+    else if (task->signal)
+        snprintf(out, size, "was ended by signal %d%s%s%s", task->signal,
                  signal_name ? " (SIG" : "", signal_name ? signal_name : "",
                  signal_name ? ")" : "");
-        break;
-    case TASK_NOT_STARTED: snprintf(out, size, "%s", end->message); break;
-    }
+    else
+        snprintf(out, size, "%s", task->reason ? task->reason : "did not start");
 }
 
-static void reason_sentence(const struct run_state *run, char *out, size_t size) {
-    switch (run->verdict.state) {
-    case VERDICT_FAILED: end_sentence(run, run->verdict.first_failed, out, size); break;
-    case VERDICT_STOPPED: snprintf(out, size, "it was stopped by the user"); break;
-    case VERDICT_SUCCEEDED:
-        snprintf(out, size, "%s",
-                 run->verdict.rule == SUCCESS_OF_CHIEF     ? "the chief exited with code 0"
-                 : run->verdict.rule == SUCCESS_OF_WORKERS ? "every worker exited with code 0"
-                                                           : "every task exited with code 0");
-        break;
-    case VERDICT_RUNNING:
-    case VERDICT_STATE_COUNT: snprintf(out, size, "it was left before it ended"); break;
-    }
-}
-
-void report_start(FILE *out, const struct run_state *run) {
-    const struct plan *plan = run->plan;
-
-    fprintf(out, "run %s: %u task%s", run->directory.id, plan->n_tasks,
-            plan->n_tasks == 1 ? "" : "s");
-    print_folded(out, " (", run, any_task, ")");
+void report_start(FILE *out, const struct plan *plan, const struct rundir *rundir) {
+    fprintf(out, "run %s: %u task%s", rundir->id, plan->n_tasks, plan->n_tasks == 1 ? "" : "s");
+    print_folded(out, " (", plan, any_task, NULL, ")");
     fprintf(out, "%s%s, logs in %s\n", plan->framework_label ? ", " : "",
-            plan->framework_label ? plan->framework_label : "", run->directory.logs);
+            plan->framework_label ? plan->framework_label : "", rundir->logs);
 }
+
+/* ---- the last lines of a task ---- */
+
+/* Calls sink with the last lines that a task wrote. */
+static void last_lines(const struct run_record *run, uint32_t rank, line_sink *sink,
+                       void *context) {
+    AUTO(buf) output = BUF_INIT(TAIL_BYTES);
+    struct tail tail = { 0 };
+
+    tasklog_tail(run->rundir.logs, task_name(&run->task_names[rank]).text, &output);
+    tail_feed(&tail, output.data, output.len);
+    if (output.len)
+        tail_lines(&tail, sink, context);
+    tail_release(&tail);
+}
+
+struct shown_lines {
+    FILE *out;
+    const char *heading; /* before the first line; NULL: was printed */
+};
 
 static void print_tail_line(void *context, const char *line, size_t n) {
+    struct shown_lines *shown = context;
     AUTO(buf) text = BUF_INIT(TAIL_BYTES * 4);
     struct error err;
 
+    if (shown->heading)
+        fprintf(shown->out, "  last lines of %s:\n", shown->heading);
+    shown->heading = NULL;
     if (line_append_harmless(&text, line, n, &err) == 0)
-        fprintf(context, "    %s\n", text.data);
+        fprintf(shown->out, "    %s\n", text.data);
 }
 
-static void report_failure(FILE *out, const struct run_state *run, const struct tail *tails) {
-    const uint32_t rank = run->verdict.first_failed;
-    const struct task_name name = task_name(&run->plan->tasks[rank]);
+static void report_failure(FILE *out, const struct run_record *run) {
+    const struct plan plan = record_plan(run);
 
-    if (tails[rank].len) {
-        fprintf(out, "  last lines of %s:\n", name.text);
-        tail_lines(&tails[rank], print_tail_line, out);
-    } else if (run->tasks[rank].was_started) {
-        fprintf(out, "  %s wrote nothing\n", name.text);
+    if (run->hint)
+        fprintf(out, "  hint: %s\n", run->hint);
+    if (run->first_failed >= 0) {
+        const uint32_t rank = (uint32_t)run->first_failed;
+        const struct task_name name = task_name(&run->task_names[rank]);
+        struct shown_lines shown = { out, name.text };
+
+        last_lines(run, rank, print_tail_line, &shown);
+        if (shown.heading && run->tasks[rank].started_s >= 0)
+            fprintf(out, "  %s wrote nothing\n", name.text);
     }
-    print_folded(out, "  stopped because of it: ", run, stopped_task, "\n");
+    print_folded(out, "  stopped because of it: ", &plan, stopped_task, run, "\n");
+    fprintf(out, "  logs: %s\n", run->rundir.logs);
 }
 
-void report_end(FILE *out, const struct run_state *run, const struct tail *tails) {
-    const enum verdict_state state = run->verdict.state;
-    char reason[SENTENCE_MOST];
-
-    fprintf(out, "run %s %s%s ", run->directory.id, state == VERDICT_STOPPED ? "was " : "",
-            verdict_state_name(state));
-    fputs(state == VERDICT_SUCCEEDED ? "in " : "after ", out);
-    print_duration(out, run->duration_s);
-    if (state != VERDICT_FAILED) {
+void report_end(FILE *out, const struct run_record *run) {
+    fprintf(out, "run %s %s%s %s %s", run->rundir.id, run->state == STATE_STOPPED ? "was " : "",
+            state_name(run->state), run->state == STATE_SUCCEEDED ? "in" : "after",
+            duration_text(run->elapsed_s).text);
+    if (run->state != STATE_FAILED) {
         fputs("\n", out);
         return;
     }
-    reason_sentence(run, reason, sizeof reason);
-    fprintf(out, ": %s\n", reason);
-    report_failure(out, run, tails);
-    fprintf(out, "  logs: %s\n", run->directory.logs);
+    fprintf(out, ": %s\n", run->reason ? run->reason : "the reason is not known");
+    report_failure(out, run);
 }
 
-static void json_time(struct json *json, int64_t ms) {
-    const time_t seconds = (time_t)(ms / 1000);
-    char date[32], text[48];
-    struct tm utc;
+/* ---- JSON ---- */
 
-    gmtime_r(&seconds, &utc);
+/* The time `seconds` after an ISO 8601 one, to milliseconds. */
+static void json_time_after(struct json *json, const char *start, double seconds) {
+    struct tm utc = { 0 };
+    const char *rest = start ? strptime(start, "%Y-%m-%dT%H:%M:%S", &utc) : NULL;
+    double fraction = rest && *rest == '.' ? strtod(rest, NULL) : 0;
+    char date[32], text[64];
+    int64_t ms;
+    time_t whole;
+
+    if (!rest) {
+        json_null(json);
+        return;
+    }
+    ms = (int64_t)timegm(&utc) * 1000 + (int64_t)((fraction + seconds) * 1000);
+    whole = (time_t)(ms / 1000);
+    gmtime_r(&whole, &utc);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(text, sizeof text, "%s.%03dZ", date, (int)(ms % 1000));
     json_text(json, text);
@@ -140,49 +158,55 @@ static double to_milliseconds(double seconds) {
     return (double)(int64_t)(seconds * 1000 + 0.5) / 1000;
 }
 
-static void json_end_of(struct json *json, const struct task_end *end) {
-    switch (end->kind) {
-    case TASK_EXITED:
+static const char *end_kind(const struct task_record *task) {
+    return task->exit_code >= 0 ? "exited" : task->signal ? "signalled" : "not_started";
+}
+
+static void json_end_of(struct json *json, const struct task_record *task) {
+    if (task->exit_code >= 0) {
         json_key(json, "exit_code");
-        json_int(json, end->detail);
-        break;
-    case TASK_SIGNALLED:
+        json_int(json, task->exit_code);
+    } else if (task->signal) {
         json_key(json, "signal");
-        json_int(json, end->detail);
-        break;
-    case TASK_NOT_STARTED:
+        json_int(json, task->signal);
+    } else {
         json_key(json, "message");
-        json_text(json, end->message);
-        break;
+        json_text(json, task->reason);
     }
 }
 
-static void json_task(struct json *json, const struct run_state *run, uint32_t rank) {
-    const struct task *task = &run->plan->tasks[rank];
-    const struct task_record *record = &run->tasks[rank];
+static void json_task(struct json *json, const struct run_record *run, uint32_t rank) {
+    const struct task *name = &run->task_names[rank];
+    const struct task_record *task = &run->tasks[rank];
 
     json_object(json);
     json_key(json, "name");
-    json_text(json, task_name(task).text);
+    json_text(json, task_name(name).text);
     json_key(json, "role");
-    json_text(json, role_name(task->role));
+    json_text(json, role_name(name->role));
     json_key(json, "index");
-    json_int(json, task->index);
+    json_int(json, name->index);
     json_key(json, "rank");
     json_int(json, rank);
     json_key(json, "status");
-    json_text(json, task_fate_name(record->fate));
-    if (record->fate != FATE_RUNNING)
-        json_end_of(json, &record->end);
-    if (record->was_started) {
+    json_text(json, state_name(task->state));
+    if (state_is_final(task->state))
+        json_end_of(json, task);
+    if (task->started_s >= 0) {
+        double until = task->ended_s >= 0 ? task->ended_s : run->elapsed_s;
+
         json_key(json, "started_at");
-        json_time(json, run->started_at_ms + (int64_t)(record->started_s * 1000));
+        json_time_after(json, run->created_at, task->started_s);
         json_key(json, "duration_s");
-        json_number(json, to_milliseconds(record->ended_s - record->started_s));
+        json_number(json, to_milliseconds(until - task->started_s));
     }
-    if (record->log_lost) {
+    if (task->pid && !state_is_final(task->state)) {
+        json_key(json, "pid");
+        json_int(json, task->pid);
+    }
+    if (task->log_lost) {
         json_key(json, "log_bytes_lost");
-        json_int(json, (int64_t)record->log_lost);
+        json_int(json, (int64_t)task->log_lost);
     }
     json_end(json);
 }
@@ -191,29 +215,27 @@ static void json_line(void *json, const char *line, size_t n) {
     json_text_n(json, line, n);
 }
 
-static void json_first_failed(struct json *json, const struct run_state *run,
-                              const struct tail *tails) {
-    static const char *const kinds[] = {
-        [TASK_EXITED] = "exited",
-        [TASK_SIGNALLED] = "signalled",
-        [TASK_NOT_STARTED] = "not_started",
-    };
-    const uint32_t rank = run->verdict.first_failed;
-
+static void json_first_failed(struct json *json, const struct run_record *run) {
     json_key(json, "first_failed");
-    if (run->verdict.state != VERDICT_FAILED) {
+    if (run->first_failed < 0) {
         json_null(json);
         return;
     }
+    const uint32_t rank = (uint32_t)run->first_failed;
+
     json_object(json);
     json_key(json, "task");
-    json_text(json, task_name(&run->plan->tasks[rank]).text);
+    json_text(json, task_name(&run->task_names[rank]).text);
     json_key(json, "kind");
-    json_text(json, kinds[run->tasks[rank].end.kind]);
-    json_end_of(json, &run->tasks[rank].end);
+    json_text(json, end_kind(&run->tasks[rank]));
+    json_end_of(json, &run->tasks[rank]);
+    json_key(json, "place");
+    json_text(json, run->place);
+    json_key(json, "hint");
+    json_text(json, run->hint);
     json_key(json, "last_lines");
     json_array(json);
-    tail_lines(&tails[rank], json_line, json);
+    last_lines(run, rank, json_line, json);
     json_end(json);
     json_end(json);
 }
@@ -230,35 +252,41 @@ static void json_paths(struct json *json, const struct rundir *directory) {
     json_end(json);
 }
 
-int report_json(FILE *out, const struct run_state *run, const struct tail *tails,
-                struct error *err) {
-    char reason[SENTENCE_MOST];
-    struct json json;
-
-    reason_sentence(run, reason, sizeof reason);
-    json_init(&json, JSON_PRETTY, json_to_file, out);
-    json_object(&json);
-    json_key(&json, "id");
-    json_int(&json, strtol(run->directory.id, NULL, 10));
-    json_key(&json, "uuid");
-    json_text(&json, run->uuid);
-    json_key(&json, "status");
-    json_text(&json, verdict_state_name(run->verdict.state));
-    json_key(&json, "exit_status");
-    json_int(&json, verdict_exit_status(&run->verdict));
-    json_key(&json, "reason");
-    json_text(&json, reason);
-    json_key(&json, "started_at");
-    json_time(&json, run->started_at_ms);
-    json_key(&json, "duration_s");
-    json_number(&json, to_milliseconds(run->duration_s));
-    json_first_failed(&json, run, tails);
-    json_key(&json, "tasks");
-    json_array(&json);
-    for (uint32_t rank = 0; rank < run->plan->n_tasks; rank++)
-        json_task(&json, run, rank);
-    json_end(&json);
-    json_paths(&json, &run->directory);
-    json_end(&json);
-    return json_finish(&json, err);
+void write_run_json(struct json *json, const struct run_record *run) {
+    json_object(json);
+    json_key(json, "id");
+    json_int(json, strtol(run->rundir.id, NULL, 10));
+    json_key(json, "uuid");
+    json_text(json, run->uuid);
+    json_key(json, "name");
+    json_text(json, run->name);
+    json_key(json, "owner");
+    json_text(json, run->owner);
+    json_key(json, "framework");
+    json_text(json, run->framework);
+    json_key(json, "command");
+    json_text(json, run->command);
+    json_key(json, "status");
+    json_text(json, state_name(run->state));
+    json_key(json, "exit_status");
+    if (run->exit_status == EXIT_STATUS_NONE)
+        json_null(json);
+    else
+        json_int(json, run->exit_status);
+    json_key(json, "reason");
+    json_text(json, run->reason);
+    json_key(json, "started_at");
+    json_time_after(json, run->created_at, 0);
+    json_key(json, "duration_s");
+    json_number(json, to_milliseconds(run->elapsed_s));
+    json_key(json, "left_nothing");
+    json_bool(json, run->left_nothing);
+    json_first_failed(json, run);
+    json_key(json, "tasks");
+    json_array(json);
+    for (uint32_t rank = 0; rank < run->n_tasks; rank++)
+        json_task(json, run, rank);
+    json_end(json);
+    json_paths(json, &run->rundir);
+    json_end(json);
 }

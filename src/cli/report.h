@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a run: the line at its start, the sentences at its end, and the same as
- * JSON (docs/json.md).
+ * What is said of a run: the line at its start, the sentences at its end, and the same as JSON
+ * (docs/json.md).
  */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
 #include <stdio.h>
 
-#include "cli/lines.h"
-#include "supervise/supervise.h"
+#include "codec/json.h"
+#include "store/record.h"
 
-void report_start(FILE *out, const struct run_state *run);
+/* "run 12: 4 tasks (master.0, worker[0-2]), pytorch, logs in …". */
+void report_start(FILE *out, const struct plan *plan, const struct rundir *rundir);
 
-/* `tails` holds the last output of each task, by rank. */
-void report_end(FILE *out, const struct run_state *run, const struct tail *tails);
+/* How it ended; if it failed, the first failing task with its last lines. */
+void report_end(FILE *out, const struct run_record *run);
 
-MUST_CHECK int report_json(FILE *out, const struct run_state *run, const struct tail *tails,
-                           struct error *err);
+/* "3.2s", "2m05s", "1h20m". */
+struct duration_text {
+    char text[24];
+};
+struct duration_text duration_text(double seconds);
+
+/* Appends "exited with code 3", "was ended by signal 9 (SIGKILL)" or the like; nothing while it
+ * lives. */
+void describe_end(const struct task_record *task, char *out, size_t size);
+
+void write_run_json(struct json *json, const struct run_record *run);
 
 #endif

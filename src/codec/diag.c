@@ -93,8 +93,8 @@ struct paint {
 };
 static const struct paint paints[] = {
     [DIAG_PLAIN] = { "", "", "", "", "", "", "" },
-    [DIAG_COLOURED] = { "\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[1;32m", "\033[34m", "\033[1m",
-                        "\033[0m" },
+    [DIAG_COLOURED] = { "\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[1;32m", "\033[34m",
+                        "\033[1m", "\033[0m" },
 };
 
 /* Bytes of the character that starts here, and whether a terminal may be shown them as they are. */
@@ -102,12 +102,14 @@ static size_t character(const char *text, size_t n, bool *shown) {
     size_t length = utf8_length(text, n);
     unsigned char c = (unsigned char)text[0];
 
-    *shown = length > 1 ? c != 0xc2 || (unsigned char)text[1] >= 0xa0 : length && c >= ' ' && c != 0x7f;
+    *shown =
+        length > 1 ? c != 0xc2 || (unsigned char)text[1] >= 0xa0 : length && c >= ' ' && c != 0x7f;
     return length ? length : 1;
 }
 
 /* Shows a text of the user so that it stays on its line, columns stay true and a terminal takes no
- * orders from it: blanks for tabs and newlines, dots for other controls and for what is no UTF-8. */
+ * orders from it: blanks for tabs and newlines, dots for other controls and for what is no UTF-8.
+ */
 static int show_text(const char *text, size_t n, struct buf *out, struct error *err) {
     for (size_t i = 0, length; i < n; i += length) {
         bool shown;

@@ -63,7 +63,8 @@ enum diag_style { DIAG_PLAIN, DIAG_COLOURED };
 MUST_CHECK int diags_format(const struct diags *diags, const struct sources *sources,
                             enum diag_style style, struct buf *out, struct error *err);
 
-/* Writes the list as an array of objects: severity, message, file, line, column, length, help, note. */
+/* Writes the list as an array of objects: severity, message, file, line, column, length, help,
+ * note. */
 void diags_write_json(const struct diags *diags, const struct sources *sources, struct json *json);
 
 /* The best of n names for a mistyped one, or NULL when nothing is near. */

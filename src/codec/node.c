@@ -55,9 +55,10 @@ struct position sources_position(const struct sources *sources, struct place pla
 }
 
 static struct node node_at(enum node_kind kind, struct place place) {
-    return (struct node){
-        .kind = (uint8_t)kind, .offset = place.offset, .length = place.length, .source = place.source
-    };
+    return (struct node){ .kind = (uint8_t)kind,
+                          .offset = place.offset,
+                          .length = place.length,
+                          .source = place.source };
 }
 
 struct node node_null(struct place place) {
@@ -128,8 +129,8 @@ const struct node *node_get(const struct node *map, const char *key) {
 }
 
 static const char *const kind_names[] = {
-    [NODE_NULL] = "nothing",    [NODE_BOOL] = "a truth value", [NODE_INT] = "a whole number",
-    [NODE_FLOAT] = "a number",  [NODE_TEXT] = "text",          [NODE_LIST] = "a list",
+    [NODE_NULL] = "nothing",   [NODE_BOOL] = "a truth value", [NODE_INT] = "a whole number",
+    [NODE_FLOAT] = "a number", [NODE_TEXT] = "text",          [NODE_LIST] = "a list",
     [NODE_MAP] = "a mapping",
 };
 static_assert(sizeof kind_names / sizeof kind_names[0] == NODE_KIND_COUNT, "every kind has a name");
@@ -138,35 +139,52 @@ const char *node_kind_name(const struct node *node) {
     return kind_names[node->kind];
 }
 
-static int64_t index_of(const struct member *members, uint32_t n, const char *key) {
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(members[i].key, key) == 0)
-            return i;
-    return -1;
+static int by_key(const void *a, const void *b) {
+    const struct member *const *x = a, *const *y = b;
+
+    return strcmp((*x)->key, (*y)->key);
+}
+
+struct node_index node_index(struct arena *arena, const struct node *map) {
+    struct node_index index = { .count = map->kind == NODE_MAP ? map->count : 0 };
+
+    index.sorted = ARENA_ARRAY(arena, const struct member *, index.count);
+    for (uint32_t i = 0; i < index.count; i++)
+        index.sorted[i] = &map->members[i];
+    if (index.count > 1)
+        qsort(index.sorted, index.count, sizeof *index.sorted, by_key);
+    return index;
+}
+
+const struct member *node_index_find(const struct node_index *index, const char *key) {
+    const struct member wanted = { .key = key }, *at = &wanted;
+    const struct member **found = NULL;
+
+    if (index->count > 0)
+        found = bsearch(&at, index->sorted, index->count, sizeof *index->sorted, by_key);
+    return found ? *found : NULL;
 }
 
 struct node node_merge(struct arena *arena, const struct node *under, const struct node *over) {
+    struct node_index index;
     struct member *members;
     uint32_t n;
 
     if (under->kind != NODE_MAP || over->kind != NODE_MAP)
         return *over;
+    index = node_index(arena, under);
     members = ARENA_ARRAY(arena, struct member, (size_t)under->count + over->count);
     n = under->count;
     if (n)
         memcpy(members, under->members, n * sizeof *members);
     for (uint32_t i = 0; i < over->count; i++) {
         const struct member *from = &over->members[i];
-        int64_t at = index_of(members, under->count, from->key);
+        const struct member *found = node_index_find(&index, from->key);
+        struct member *into = found ? &members[found - under->members] : &members[n++];
+        struct node value = found ? node_merge(arena, &found->value, &from->value) : from->value;
 
-        if (at < 0) {
-            members[n++] = *from;
-            continue;
-        }
-        struct node value = node_merge(arena, &members[at].value, &from->value);
-
-        members[at] = *from;
-        members[at].value = value;
+        *into = *from;
+        into->value = value;
     }
     return node_map(members, n, node_place(over));
 }

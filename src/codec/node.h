@@ -109,9 +109,18 @@ struct node node_text(const char *text, size_t len, struct place place); /* does
 struct node node_list(struct node *items, size_t n, struct place place); /* does not copy */
 struct node node_map(struct member *members, size_t n, struct place place);
 
-/* The member's value, or NULL. `map` may be NULL or of another kind: there is nothing in it then. */
+/* The member's value, or NULL. `map` may be NULL or of another kind: there is nothing in it then.
+ */
 const struct node *node_get(const struct node *map, const char *key);
 const struct member *node_member(const struct node *map, const char *key);
+
+/* The members of a map by key, for who looks up many: a map may have millions. */
+struct node_index {
+    const struct member **sorted;
+    uint32_t count;
+};
+struct node_index node_index(struct arena *arena, const struct node *map);
+const struct member *node_index_find(const struct node_index *index, const char *key);
 
 /* "a list", "text", "a whole number": for sentences. */
 const char *node_kind_name(const struct node *node);

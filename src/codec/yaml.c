@@ -60,6 +60,17 @@ static struct place token_place(struct reader *reader, struct fy_token *token) {
                            (uint32_t)(end->input_pos - start->input_pos), reader->source };
 }
 
+/* With the quotes around it, where there are some. */
+static struct place scalar_place(struct reader *reader, struct fy_token *token) {
+    struct place place = token_place(reader, token);
+    enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
+
+    if (style != FYSS_SINGLE_QUOTED && style != FYSS_DOUBLE_QUOTED)
+        return place;
+    reader->last_end++;
+    return (struct place){ place.offset - 1, place.length + 2, place.source };
+}
+
 static int add_value(struct reader *reader, struct node node, size_t weight);
 
 /* ---- anchors ---- */
@@ -131,8 +142,9 @@ static int apply_tag(struct reader *reader, struct fy_token *token, struct node 
     static const struct {
         const char *name;
         enum node_kind kind;
-    } tags[] = { { "int", NODE_INT }, { "float", NODE_FLOAT }, { "bool", NODE_BOOL },
-                 { "null", NODE_NULL } };
+    } tags[] = {
+        { "int", NODE_INT }, { "float", NODE_FLOAT }, { "bool", NODE_BOOL }, { "null", NODE_NULL }
+    };
     size_t len;
     const char *tag = fy_token_get_text(token, &len);
 
@@ -178,7 +190,7 @@ static int read_scalar(struct reader *reader, const struct fy_event_scalar_data 
     bool plain = !scalar->value || fy_token_scalar_style(scalar->value) == FYSS_PLAIN;
     size_t len = 0, anchor = open_anchor(reader, scalar->anchor);
     const char *text = scalar->value ? fy_token_get_text(scalar->value, &len) : "";
-    struct place place = token_place(reader, scalar->value);
+    struct place place = scalar_place(reader, scalar->value);
     struct node node;
 
     if (!text) {
@@ -308,8 +320,9 @@ static size_t drop_duplicates(struct reader *reader, struct member *members, siz
             members[kept++] = members[i];
             continue;
         }
-        struct diag *diag = diag_warning(reader->diags, member_place(&members[i]),
-                                         "`%.100s` is given twice; this one counts", members[i].key);
+        struct diag *diag =
+            diag_warning(reader->diags, member_place(&members[i]),
+                         "`%.100s` is given twice; this one counts", members[i].key);
 
         diag_note(diag, member_place(&members[key->seen_at]), "the `%.100s` before it is here",
                   members[i].key);
@@ -379,8 +392,9 @@ static int add_value(struct reader *reader, struct node node, size_t weight) {
 /* ---- events ---- */
 
 static int refuse_second_document(struct reader *reader, struct fy_token *token) {
-    diag_help(diag_error(reader->diags, token_place(reader, token), "a second document starts here"),
-              "a polyaxonfile is one document: remove the `---` or `...`, or use several files");
+    diag_help(
+        diag_error(reader->diags, token_place(reader, token), "a second document starts here"),
+        "a polyaxonfile is one document: remove the `---` or `...`, or use several files");
     return -1;
 }
 
@@ -399,8 +413,8 @@ static int read_event(struct reader *reader, struct fy_event *event) {
         return open_frame(reader, NODE_LIST, event->sequence_start.anchor,
                           event->sequence_start.tag, event->sequence_start.sequence_start);
     case FYET_MAPPING_START:
-        return open_frame(reader, NODE_MAP, event->mapping_start.anchor,
-                          event->mapping_start.tag, event->mapping_start.mapping_start);
+        return open_frame(reader, NODE_MAP, event->mapping_start.anchor, event->mapping_start.tag,
+                          event->mapping_start.mapping_start);
     case FYET_SEQUENCE_END:
     case FYET_MAPPING_END: return close_frame(reader);
     case FYET_NONE:

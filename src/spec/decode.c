@@ -56,7 +56,8 @@ static bool is_image(const char *text) {
     return !strchr(second + 1, ':') && slash && slash != first + 1;
 }
 
-static bool check_text(struct decoder *decoder, const struct field *field, const struct node *node) {
+static bool check_text(struct decoder *decoder, const struct field *field,
+                       const struct node *node) {
     if ((field->flags & FIELD_NAME) && !is_name(node->text)) {
         diag_error(decoder->diags, node_place(node),
                    "`%s` may hold only letters, digits, `-` and `_`", field->key);
@@ -148,8 +149,13 @@ static bool decode_int(struct decoder *decoder, const struct field *field,
         return false;
     }
     if (!(number >= (double)field->min && number <= (double)field->max)) {
-        diag_help(diag_error(decoder->diags, node_place(&value), "`%s` is out of range", field->key),
-                  "it may be %" PRId64 " to %" PRId64, field->min, field->max);
+        struct diag *diag =
+            diag_error(decoder->diags, node_place(&value), "`%s` is out of range", field->key);
+
+        if (field->min == field->max)
+            diag_help(diag, "it has to be %" PRId64, field->min);
+        else
+            diag_help(diag, "it may be %" PRId64 " to %" PRId64, field->min, field->max);
         return false;
     }
     *out = (struct field_int){ (int64_t)number, member };
@@ -161,9 +167,16 @@ static bool plain_amount(const char *key, const char *text, double *out) {
     static const struct {
         const char *unit;
         double mebibytes;
-    } units[] = { { "Ki", 1.0 / 1024 }, { "Mi", 1 },      { "Gi", 1024 },
-                  { "Ti", 1024 * 1024 }, { "M", 1e6 / 1048576 }, { "G", 1e9 / 1048576 },
-                  { "MB", 1e6 / 1048576 }, { "GB", 1e9 / 1048576 }, { "MiB", 1 }, { "GiB", 1024 } };
+    } units[] = { { "Ki", 1.0 / 1024 },
+                  { "Mi", 1 },
+                  { "Gi", 1024 },
+                  { "Ti", 1024 * 1024 },
+                  { "M", 1e6 / 1048576 },
+                  { "G", 1e9 / 1048576 },
+                  { "MB", 1e6 / 1048576 },
+                  { "GB", 1e9 / 1048576 },
+                  { "MiB", 1 },
+                  { "GiB", 1024 } };
     char *end;
     double number = strtod(text, &end);
 
@@ -372,11 +385,14 @@ static bool decode_objects(struct decoder *decoder, const struct field *field,
 
 static bool (*const decoders[])(struct decoder *, const struct field *, const struct member *,
                                 void *) = {
-    [FIELD_INT] = decode_int,       [FIELD_AMOUNT] = decode_amount, [FIELD_BOOL] = decode_bool,
-    [FIELD_OBJECT] = decode_nested, [FIELD_OBJECTS] = decode_objects, [FIELD_TEXT] = decode_text,
-    [FIELD_TEXTS] = decode_shape,   [FIELD_CHOICE] = decode_choice, [FIELD_COMMAND] = decode_shape,
-    [FIELD_MAP] = decode_shape,     [FIELD_MAPS] = decode_shape,    [FIELD_PAIRS] = decode_shape,
-    [FIELD_REF] = decode_shape,     [FIELD_REFS] = decode_shape,    [FIELD_ANY] = decode_any,
+    [FIELD_INT] = decode_int,         [FIELD_AMOUNT] = decode_amount,
+    [FIELD_BOOL] = decode_bool,       [FIELD_OBJECT] = decode_nested,
+    [FIELD_OBJECTS] = decode_objects, [FIELD_TEXT] = decode_text,
+    [FIELD_TEXTS] = decode_shape,     [FIELD_CHOICE] = decode_choice,
+    [FIELD_COMMAND] = decode_shape,   [FIELD_MAP] = decode_shape,
+    [FIELD_MAPS] = decode_shape,      [FIELD_PAIRS] = decode_shape,
+    [FIELD_REF] = decode_shape,       [FIELD_REFS] = decode_shape,
+    [FIELD_ANY] = decode_any,
 };
 static_assert(ARRAY_LEN(decoders) == FIELD_KIND_COUNT, "every kind has a decoder");
 
@@ -394,8 +410,8 @@ static void unknown_key(struct decoder *decoder, const struct schema *schema,
                         const struct member *member) {
     const char *names[KNOWN_KEYS_MAX], *near;
     size_t n = 0;
-    struct diag *diag = diag_error(decoder->diags, member_place(member),
-                                   "%s has no field `%.100s`", schema->name, member->key);
+    struct diag *diag = diag_error(decoder->diags, member_place(member), "%s has no field `%.100s`",
+                                   schema->name, member->key);
 
     for (const struct removed_key *key = schema->removed; key && key->key; key++)
         if (strcmp(key->key, member->key) == 0) {

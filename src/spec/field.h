@@ -102,15 +102,14 @@ struct schema {
     size_t n_fields;
     size_t size; /* of the object */
     /* Keys that once were fields, with what to do instead; ended by a row without a key. */
-    const struct removed_key {
-        const char *key, *instead;
-    } *removed;
-    bool open; /* takes other keys too: they are kept in the object's source mapping */
+    const struct removed_key { const char *key, *instead; } * removed;
+    bool open;        /* takes other keys too: they are kept in the object's source mapping */
     size_t at_offset; /* where the object keeps its own `const struct node *`, if has_at */
     bool has_at;
 };
 
-#define FIELD(S, member_, ...) { .key = #member_, .offset = offsetof(struct S, member_), __VA_ARGS__ }
+#define FIELD(S, member_, ...)                                                                     \
+    { .key = #member_, .offset = offsetof(struct S, member_), __VA_ARGS__ }
 /* For keys that are no good names in C. */
 #define FIELD_AT(S, key_, member_, ...)                                                            \
     { .key = key_, .offset = offsetof(struct S, member_), __VA_ARGS__ }

@@ -63,26 +63,51 @@ bool param_is_reference(const char *text) {
     return false;
 }
 
-/* A text that spells a literal becomes the value it spells. Texts inside lists and maps too. */
-static struct node unspell(struct decoder *decoder, const struct node *in) {
-    struct node out = *in;
+/* A text that spells a literal becomes the value it spells. Texts inside lists and maps too; parts
+ * without one are shared, not copied. */
+static struct node unspell(struct arena *arena, const struct node *in, bool *changed) {
+    struct node out = *in, value;
+    bool part;
 
-    if (in->kind == NODE_TEXT) {
-        struct node value;
-
-        if (!param_is_reference(in->text) &&
-            literal_read(decoder->arena, in->text, in->count, node_place(in), &value) == 0)
-            return value;
-    } else if (in->kind == NODE_LIST) {
-        out.items = ARENA_ARRAY(decoder->arena, struct node, in->count);
-        for (uint32_t i = 0; i < in->count; i++)
-            out.items[i] = unspell(decoder, &in->items[i]);
-    } else if (in->kind == NODE_MAP) {
-        out.members = arena_copy(decoder->arena, in->members, in->count * sizeof *in->members);
-        for (uint32_t i = 0; i < in->count; i++)
-            out.members[i].value = unspell(decoder, &in->members[i].value);
+    if (in->kind == NODE_TEXT && !param_is_reference(in->text) &&
+        literal_read(arena, in->text, in->count, node_place(in), &value) == 0) {
+        *changed = true;
+        return value;
+    }
+    for (uint32_t i = 0; in->kind == NODE_LIST && i < in->count; i++) {
+        part = false;
+        value = unspell(arena, &in->items[i], &part);
+        if (part && out.items == in->items)
+            out.items = arena_copy(arena, in->items, in->count * sizeof *in->items);
+        if (part)
+            out.items[i] = value;
+        *changed |= part;
+    }
+    for (uint32_t i = 0; in->kind == NODE_MAP && i < in->count; i++) {
+        part = false;
+        value = unspell(arena, &in->members[i].value, &part);
+        if (part && out.members == in->members)
+            out.members = arena_copy(arena, in->members, in->count * sizeof *in->members);
+        if (part)
+            out.members[i].value = value;
+        *changed |= part;
     }
     return out;
+}
+
+/* Renders the params once over what they spell so far. The names of a pass are dropped with it, so
+ * that many passes over many params need the memory of one. */
+static struct node render_pass(struct renderer *renderer, const struct node *params,
+                               bool *changed) {
+    struct arena scratch = ARENA_INIT;
+    bool spelt = false;
+    struct node names = unspell(&scratch, params, &spelt);
+    struct node next;
+
+    renderer->names = &names;
+    next = render_tree(renderer, params, changed);
+    arena_release(&scratch);
+    return next;
 }
 
 struct node params_resolve(struct decoder *decoder, const struct node *params) {
@@ -90,15 +115,12 @@ struct node params_resolve(struct decoder *decoder, const struct node *params) {
     struct renderer renderer = { .decoder = decoder, .keep = param_is_reference };
 
     for (int pass = 0; pass < PASSES_MAX; pass++) {
-        struct node names = unspell(decoder, &now);
-        bool changed = false;
+        bool changed = false, spelt = false;
         size_t errors = decoder->diags->errors;
-        struct node next;
+        struct node next = render_pass(&renderer, &now, &changed);
 
-        renderer.names = &names;
-        next = render_tree(&renderer, &now, &changed);
         if (!changed || decoder->diags->errors > errors)
-            return names;
+            return unspell(decoder->arena, &now, &spelt);
         now = next;
     }
     diag_error(decoder->diags, (struct place){ params->offset, 0, params->source },
@@ -139,11 +161,14 @@ static const struct {
     bool (*takes)(const struct node *);
     const char *wanted;
 } types[] = {
-    { "int", is_int, "a whole number" },  { "float", is_float, "a number" },
-    { "metric", is_float, "a number" },   { "bool", is_bool, "True or False" },
-    { "list", is_list, "a list" },        { "dict", is_dict, "a mapping" },
-    { "metadata", is_dict, "a mapping" }, { "dict_of_dicts", is_dict_of_dicts,
-                                            "a mapping of mappings" },
+    { "int", is_int, "a whole number" },
+    { "float", is_float, "a number" },
+    { "metric", is_float, "a number" },
+    { "bool", is_bool, "True or False" },
+    { "list", is_list, "a list" },
+    { "dict", is_dict, "a mapping" },
+    { "metadata", is_dict, "a mapping" },
+    { "dict_of_dicts", is_dict_of_dicts, "a mapping of mappings" },
 };
 
 static void check_type(struct decoder *decoder, const struct io_fields *io,
@@ -203,8 +228,9 @@ static void check_declaration(struct decoder *decoder, const struct io_fields *i
 
 /* What templates see for one declared name; null where nothing is given. */
 static struct node declared_value(struct decoder *decoder, const struct io_fields *io,
-                                  const struct node *params, bool is_input) {
-    const struct node *value = node_get(params, field_text(io->name));
+                                  const struct node_index *params, bool is_input) {
+    const struct member *given = node_index_find(params, field_text(io->name));
+    const struct node *value = given ? &given->value : NULL;
     const char *text;
 
     if (!value && io->fallback.at)
@@ -223,25 +249,18 @@ static struct node declared_value(struct decoder *decoder, const struct io_field
     return node_text(text, strlen(text), node_place(value));
 }
 
-static bool is_declared(const struct field_objects *list, const char *name) {
-    const struct io_fields *items = list->items;
-
-    for (uint32_t i = 0; i < list->count; i++)
-        if (items[i].name.at && strcmp(field_text(items[i].name), name) == 0)
-            return true;
-    return false;
-}
-
 struct node params_check(struct decoder *decoder, const struct node *params,
                          const struct field_objects *inputs, const struct field_objects *outputs) {
     const struct field_objects *lists[] = { inputs, outputs };
+    struct node_index given, declared;
     struct member *members;
+    struct node names;
     uint32_t n = 0;
 
     if (inputs->count + outputs->count == 0)
         return *params;
-    members = ARENA_ARRAY(decoder->arena, struct member,
-                          (size_t)inputs->count + outputs->count);
+    given = node_index(decoder->arena, params);
+    members = ARENA_ARRAY(decoder->arena, struct member, (size_t)inputs->count + outputs->count);
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
         const struct io_fields *items = lists[k]->items;
 
@@ -251,15 +270,16 @@ struct node params_check(struct decoder *decoder, const struct node *params,
             check_declaration(decoder, &items[i]);
             members[n] = *items[i].name.at;
             members[n].key = field_text(items[i].name);
-            members[n++].value = declared_value(decoder, &items[i], params, lists[k] == inputs);
+            members[n++].value = declared_value(decoder, &items[i], &given, lists[k] == inputs);
         }
     }
+    names = node_map(members, n, node_place(params));
+    declared = node_index(decoder->arena, &names);
     for (uint32_t i = 0; i < params->count; i++)
-        if (!is_declared(inputs, params->members[i].key) &&
-            !is_declared(outputs, params->members[i].key))
+        if (!node_index_find(&declared, params->members[i].key))
             diag_help(diag_error(decoder->diags, member_place(&params->members[i]),
                                  "the param `%.100s` is neither an input nor an output",
                                  params->members[i].key),
                       "declare it under `inputs`, or remove it");
-    return node_map(members, n, node_place(params));
+    return names;
 }

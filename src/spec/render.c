@@ -13,6 +13,12 @@ static struct node render_text(struct renderer *renderer, const struct node *in,
     if (template_is_plain(in->text, in->count) || (renderer->keep && renderer->keep(in->text)))
         return *in;
     *changed = true;
+    if (renderer->lookups > LOOKUPS_MAX)
+        return *in;
+    renderer->lookups += renderer->names->count;
+    if (renderer->lookups > LOOKUPS_MAX)
+        diag_error(renderer->decoder->diags, node_place(in),
+                   "the file has too many templates over too many params");
     if (renderer->rendered > RENDERED_BYTES_MAX ||
         template_render(&context, in, &out, renderer->decoder->diags))
         return *in;
@@ -34,8 +40,8 @@ static struct node render_list(struct renderer *renderer, const struct node *in,
         if (!item_changed)
             continue;
         if (out.items == in->items)
-            out.items = arena_copy(renderer->decoder->arena, in->items,
-                                   in->count * sizeof *in->items);
+            out.items =
+                arena_copy(renderer->decoder->arena, in->items, in->count * sizeof *in->items);
         out.items[i] = item;
         *changed = true;
     }
@@ -55,8 +61,8 @@ static struct node render_map(struct renderer *renderer, const struct node *in, 
         if (!value_changed && !key_changed)
             continue;
         if (out.members == in->members)
-            out.members = arena_copy(renderer->decoder->arena, in->members,
-                                     in->count * sizeof *in->members);
+            out.members =
+                arena_copy(renderer->decoder->arena, in->members, in->count * sizeof *in->members);
         out.members[i].value = value;
         out.members[i].key = key.text;
         *changed = true;

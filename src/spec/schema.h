@@ -37,7 +37,7 @@ struct environment_fields {
     struct field_int index;          /* only in worker and ps */
     struct field_object replicas;    /* struct topology_fields; only in an experiment */
     struct field_object frameworks[FRAMEWORK_COUNT]; /* struct topology_fields; likewise */
-    struct field_node config;        /* of old files; has no effect */
+    struct field_node config;                        /* of old files; has no effect */
     const struct node *at;
 };
 
@@ -50,12 +50,12 @@ struct selector_fields {
 /* One role in all spellings. */
 struct role_fields {
     struct field_int count;
-    struct field_object defaults;           /* struct environment_fields */
-    struct field_objects list;              /* struct environment_fields */
-    struct field_object default_resources;  /* struct resources_fields */
-    struct field_objects resources_list;    /* struct resources_fields */
+    struct field_object defaults;          /* struct environment_fields */
+    struct field_objects list;             /* struct environment_fields */
+    struct field_object default_resources; /* struct resources_fields */
+    struct field_objects resources_list;   /* struct resources_fields */
     struct field_node default_selectors;
-    struct field_objects selectors_list;    /* struct selector_fields */
+    struct field_objects selectors_list; /* struct selector_fields */
 };
 
 /* `environment.replicas`, or `environment.tensorflow` and its like. */

@@ -64,10 +64,9 @@ static struct node with_member(struct arena *arena, const struct node *map, cons
             members[i].value = *value;
             return node_map(members, n, node_place(map));
         }
-    members[n] = (struct member){ .key = key,
-                                  .key_offset = value->offset,
-                                  .key_source = value->source,
-                                  .value = *value };
+    members[n] = (struct member){
+        .key = key, .key_offset = value->offset, .key_source = value->source, .value = *value
+    };
     return node_map(members, n + 1, node_place(map));
 }
 
@@ -120,7 +119,8 @@ static const struct schema *check_kind(struct decoder *decoder, const struct nod
             return NULL;
         }
     if (kind->kind == NODE_TEXT)
-        diag = diag_error(decoder->diags, node_place(kind), "there is no kind `%.100s`", kind->text);
+        diag =
+            diag_error(decoder->diags, node_place(kind), "there is no kind `%.100s`", kind->text);
     else
         diag = diag_error(decoder->diags, node_place(kind), "`kind` takes text, not %s",
                           node_kind_name(kind));
@@ -190,8 +190,8 @@ static struct node check_declared(struct decoder *decoder, const struct schema *
     struct node names;
 
     decode_object(&quiet, &part, &map, &file);
-    names = quiet.diags->errors ? *params
-                                : params_check(decoder, params, &file.inputs, &file.outputs);
+    names =
+        quiet.diags->errors ? *params : params_check(decoder, params, &file.inputs, &file.outputs);
     diags_free(quiet.diags);
     return names;
 }
@@ -241,20 +241,28 @@ static const char *build_command(struct decoder *decoder, const struct run_field
 }
 
 static void check_build(struct decoder *decoder, const struct file_fields *file) {
+    static const char *const keys[] = { "image", "dockerfile", "ref" };
     const struct build_fields *build = file->build.object;
     const struct run_fields *run = file->run.object;
     int given;
 
     if (build && run && run->image.at)
-        diag_note(diag_error(decoder->diags, member_place(run->image.at), "the image is given twice"),
-                  member_place(file->build.at), "`build` is here");
+        diag_note(
+            diag_error(decoder->diags, member_place(run->image.at), "the image is given twice"),
+            member_place(file->build.at), "`build` is here");
     if (!build)
         return;
     given = !!build->image.at + !!build->dockerfile.at + !!build->ref.at;
+    for (size_t i = 0; given == 0 && i < ARRAY_LEN(keys); i++) {
+        const struct node *value = node_get(&file->build.at->value, keys[i]);
+
+        given = value && value->kind != NODE_NULL; /* the decoder has said what is wrong with it */
+    }
     if (given != 1)
         diag_help(diag_error(decoder->diags, member_place(file->build.at),
-                             given == 0 ? "`build` names no image, dockerfile or ref"
-                                        : "`build` names more than one of image, dockerfile and ref"),
+                             given == 0
+                                 ? "`build` names no image, dockerfile or ref"
+                                 : "`build` names more than one of image, dockerfile and ref"),
                   "give exactly one of them");
 }
 

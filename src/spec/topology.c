@@ -91,9 +91,9 @@ static void warn_of_idle_gpus(struct builder *builder, const struct resources *r
 
 static void given_twice(struct builder *builder, const char *role, const char *attribute,
                         struct place second, struct place first) {
-    diag_note(diag_error(builder->decoder->diags, second, "`%s` of %s is given twice", attribute,
-                         role),
-              first, "the other one is here");
+    diag_note(
+        diag_error(builder->decoder->diags, second, "`%s` of %s is given twice", attribute, role),
+        first, "the other one is here");
 }
 
 /* Joins what `from` gives to `into`; what both give is an error. */
@@ -113,7 +113,8 @@ static void join_pods(struct builder *builder, const char *role, struct pod *int
     }
 }
 
-static void join_defaults(struct builder *builder, enum role role, const struct role_fields *fields) {
+static void join_defaults(struct builder *builder, enum role role,
+                          const struct role_fields *fields) {
     struct pod *defaults = &builder->spec->roles[role].defaults;
     const struct environment_fields *given = fields->defaults.object;
 
@@ -131,9 +132,10 @@ static void join_defaults(struct builder *builder, enum role role, const struct 
 /* ---- listed indexes ---- */
 
 static const char *valid_range(struct builder *builder, uint32_t count) {
-    return count == 0   ? "there is none of this role"
-           : count == 1 ? "the only valid index is 0"
-                        : arena_printf(builder->decoder->arena, "valid indexes are 0 to %u", count - 1);
+    return count == 0 ? "there is none of this role"
+           : count == 1
+               ? "the only valid index is 0"
+               : arena_printf(builder->decoder->arena, "valid indexes are 0 to %u", count - 1);
 }
 
 static void add_entry(struct builder *builder, enum role role, const struct field_int *index,
@@ -142,15 +144,19 @@ static void add_entry(struct builder *builder, enum role role, const struct fiel
     struct diag *diag;
 
     if (!index->at) {
+        const struct node *given = node_get(at, "index");
+
+        if (given && given->kind != NODE_NULL)
+            return; /* the decoder has said what is wrong with it */
         diag = diag_error(builder->decoder->diags, (struct place){ at->offset, 0, at->source },
                           "this entry has no `index`, so it is for nobody");
         diag_help(diag, "%s", valid_range(builder, count));
         return;
     }
     if (index->value < 0 || index->value >= count) {
-        diag = diag_error(builder->decoder->diags, node_place(&index->at->value),
-                          "there is no %s with index %lld", role_name(role),
-                          (long long)index->value);
+        diag =
+            diag_error(builder->decoder->diags, node_place(&index->at->value),
+                       "there is no %s with index %lld", role_name(role), (long long)index->value);
         if (builder->count_at[role])
             diag_note(diag, member_place(builder->count_at[role]), "`%s` is %u here",
                       builder->count_at[role]->key, count);
@@ -164,7 +170,8 @@ static void add_entry(struct builder *builder, enum role role, const struct fiel
 }
 
 /* `{index: 2, disk: ssd}` without its index is a selector. */
-static struct member *selector_member(struct builder *builder, const struct selector_fields *fields) {
+static struct member *selector_member(struct builder *builder,
+                                      const struct selector_fields *fields) {
     struct arena *arena = builder->decoder->arena;
     struct member *members = ARENA_ARRAY(arena, struct member, fields->at->count);
     struct member *out = ARENA_NEW(arena, struct member);
@@ -180,7 +187,8 @@ static struct member *selector_member(struct builder *builder, const struct sele
     return out;
 }
 
-static void collect_entries(struct builder *builder, enum role role, const struct role_fields *fields) {
+static void collect_entries(struct builder *builder, enum role role,
+                            const struct role_fields *fields) {
     const struct environment_fields *list = fields->list.items;
     const struct resources_fields *resources = fields->resources_list.items;
     const struct selector_fields *selectors = fields->selectors_list.items;
@@ -194,8 +202,9 @@ static void collect_entries(struct builder *builder, enum role role, const struc
         const struct node *map = resources[i].at;
 
         /* The entry is its own resources: `{index: 2, cpu: …}`. */
-        *at = (struct member){ .key = "resources", .key_offset = map->offset,
-                               .key_source = map->source, .value = *map };
+        *at = (struct member){
+            .key = "resources", .key_offset = map->offset, .key_source = map->source, .value = *map
+        };
         add_entry(builder, role, &resources[i].index, map,
                   &(struct pod){ .resources = { (void *)(uintptr_t)&resources[i], at } });
     }
@@ -211,8 +220,9 @@ static int by_index(const void *a, const void *b) {
 
     if (x->index != y->index)
         return x->index < y->index ? -1 : 1;
-    return x->list != y->list ? (x->list < y->list ? -1 : 1)
-                              : (x->place.offset < y->place.offset ? -1 : x->place.offset > y->place.offset);
+    return x->list != y->list
+               ? (x->list < y->list ? -1 : 1)
+               : (x->place.offset < y->place.offset ? -1 : x->place.offset > y->place.offset);
 }
 
 /* Entries of several lists for one index become one replica. */
@@ -236,8 +246,8 @@ static void join_entries(struct builder *builder, enum role role) {
                                  "index %u of %s is listed twice", last->index, role_name(role)),
                       entries[i - 1].place, "the first one is here");
         } else {
-            const char *name = arena_printf(builder->decoder->arena, "%s %u", role_name(role),
-                                            last->index);
+            const char *name =
+                arena_printf(builder->decoder->arena, "%s %u", role_name(role), last->index);
 
             join_pods(builder, name, &last->pod, &entries[i].pod);
         }
@@ -309,14 +319,15 @@ static void build_role(struct builder *builder, enum role role) {
 
 /* ---- the framework ---- */
 
-static void collect_sections(struct builder *builder, const struct environment_fields *environment) {
+static void collect_sections(struct builder *builder,
+                             const struct environment_fields *environment) {
     if (!environment)
         return;
     for (enum framework i = FRAMEWORK_NONE + 1; i < FRAMEWORK_COUNT; i++)
         if (environment->frameworks[i].object)
-            builder->sections[builder->n_sections++] = (struct section){
-                i, environment->frameworks[i].object, environment->frameworks[i].at
-            };
+            builder->sections[builder->n_sections++] =
+                (struct section){ i, environment->frameworks[i].object,
+                                  environment->frameworks[i].at };
     if (environment->replicas.object)
         builder->sections[builder->n_sections++] =
             (struct section){ FRAMEWORK_NONE, environment->replicas.object,
@@ -375,16 +386,16 @@ static void settle_framework(struct builder *builder, const struct member *label
             diag_note(diag_error(builder->decoder->diags, member_place(named->at),
                                  "this section is for %s, but `framework` says otherwise",
                                  named->at->key),
-                      node_place(&label->value), "`framework` is `%.100s` here",
-                      label->value.text);
+                      node_place(&label->value), "`framework` is `%.100s` here", label->value.text);
         else if (spec->framework == FRAMEWORK_NONE)
             check_label(builder, label, builder->n_sections > 0);
     } else if (named) {
         spec->framework = named->framework;
     } else if (builder->n_sections > 0) {
-        diag_help(diag_error(builder->decoder->diags, member_place(builder->sections[0].at),
-                             "`replicas` needs to know the framework"),
-                  "add `framework: tensorflow` (or mxnet, pytorch, horovod) at the top of the file");
+        diag_help(
+            diag_error(builder->decoder->diags, member_place(builder->sections[0].at),
+                       "`replicas` needs to know the framework"),
+            "add `framework: tensorflow` (or mxnet, pytorch, horovod) at the top of the file");
     }
 }
 
@@ -421,6 +432,10 @@ static void settle_master(struct builder *builder, const struct environment_fiel
     if (spec->backend == BACKEND_MPI && builder->n_sections > 0) {
         spec->has_master = false;
         check_mpi(builder);
+        if (spec->roles[ROLE_WORKER].count == 0)
+            diag_help(diag_error(builder->decoder->diags, member_place(builder->sections[0].at),
+                                 "the mpi backend has no master, so there has to be a worker"),
+                      "add `n_workers: 1`");
         return;
     }
     if (!refused)
@@ -435,8 +450,7 @@ static void settle_master(struct builder *builder, const struct environment_fiel
         diag_error(builder->decoder->diags, member_place(refused),
                    "without a master there has to be a worker");
     if (environment && environment->pod.resources.at)
-        diag_note(diag_error(builder->decoder->diags,
-                             member_place(environment->pod.resources.at),
+        diag_note(diag_error(builder->decoder->diags, member_place(environment->pod.resources.at),
                              "these resources are for the master, and there is none"),
                   member_place(refused), "`master` is false here");
 }

@@ -2,16 +2,11 @@
 #include "supervise/supervise.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "backend/local/local.h"
 #include "backend/local/ports.h"
@@ -29,7 +24,7 @@ struct port_text {
 };
 
 struct run {
-    struct run_state state;
+    struct run_status state;
     struct run_options options;
     struct run_observer observer;
     struct event_base *base;
@@ -47,25 +42,16 @@ struct run {
     struct environment environment; /* of the task being described */
     struct task_name name;
 
-    struct task_record *tasks;
+    struct task_state *tasks;
     struct tasklog *logs;
     bool log_trouble_told;
     struct event linger_event;
-    struct timespec started;
 };
-
-static double seconds_since(const struct timespec *start) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
-}
 
 static void enter(struct run *run, enum run_phase phase) {
     if (run->state.phase == phase)
         return;
     run->state.phase = phase;
-    run->state.duration_s = seconds_since(&run->started);
     run->observer.phase(run->observer.context, phase);
 }
 
@@ -100,10 +86,15 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
         .envp = merge_environment(&run->merge, run->environment.items),
         .directory = run->options.working_directory,
     };
-    run->tasks[rank].started_s = seconds_since(&run->started);
     if (rank + 1 == plan->n_tasks && run->state.phase == RUN_LAUNCHING)
         enter(run, RUN_RUNNING);
     return 0;
+}
+
+static void on_started(void *context, uint32_t rank, int64_t id) {
+    struct run *run = context;
+
+    run->observer.started(run->observer.context, rank, id);
 }
 
 static void on_output(void *context, uint32_t rank, const char *bytes, size_t n) {
@@ -111,7 +102,7 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
     struct tasklog *log = &run->logs[rank];
     const struct task_name name = task_name(&run->state.plan->tasks[rank]);
 
-    tasklog_write(log, run->state.directory.logs, name.text, bytes, n);
+    tasklog_write(log, run->options.rundir->logs, name.text, bytes, n);
     run->tasks[rank].log_lost = log->lost;
     if (log->lost && !run->log_trouble_told) {
         char sentence[256];
@@ -122,7 +113,6 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
                  name.text, strerror(log->errnum));
         run->observer.notice(run->observer.context, sentence);
     }
-    run->observer.output(run->observer.context, rank, bytes, n);
 }
 
 static void stop_gang(struct run *run, enum stop_manner manner) {
@@ -164,7 +154,7 @@ static void act_on_verdict(struct run *run) {
 
 static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
     struct run *run = context;
-    struct task_record *task = &run->tasks[rank];
+    struct task_state *task = &run->tasks[rank];
     const bool was_running = run->state.verdict.state == VERDICT_RUNNING;
 
     tasklog_close(&run->logs[rank]);
@@ -173,7 +163,6 @@ static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
     task->was_started = end->kind != TASK_NOT_STARTED;
     if (end->message)
         task->end.message = arena_text(&run->arena, end->message, strlen(end->message));
-    task->ended_s = seconds_since(&run->started);
     run->observer.ended(run->observer.context, rank, task);
     if (was_running && run->state.verdict.state != VERDICT_RUNNING)
         act_on_verdict(run);
@@ -184,17 +173,6 @@ static void on_gone(void *context) {
 
     evtimer_del(&run->linger_event);
     enter(run, RUN_OVER);
-}
-
-static void make_uuid(char uuid[static 33]) {
-    unsigned char bytes[16];
-
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        abort(); /* up to 256 bytes the kernel gives whole, once it has booted */
-    bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4 */
-    bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(uuid + 2 * i, 3, "%02x", bytes[i]);
 }
 
 /* The words of the command, or the shell with the command as one word. */
@@ -223,14 +201,6 @@ static void prepare_command(struct run *run) {
         run->argv[n++] = word;
 }
 
-static const char *login(struct run *run) {
-    const struct passwd *user = getpwuid(geteuid());
-
-    if (user && user->pw_name[0])
-        return arena_text(&run->arena, user->pw_name, strlen(user->pw_name));
-    return arena_printf(&run->arena, "%u", (unsigned)geteuid());
-}
-
 static int prepare_rendezvous(struct run *run, struct error *err) {
     const uint32_t n = run->state.plan->n_tasks;
     const struct rendezvous_limits limits = rendezvous_limits_for(n);
@@ -253,21 +223,13 @@ static int prepare(struct run *run, struct error *err) {
         return -1;
     if (local_backend_new(run->base, &run->backend, err))
         return -1;
-    if (rundir_make(run->options.home, &run->arena, &run->state.directory, err))
-        return -1;
-    if (run->options.keep &&
-        run->options.keep(run->options.keep_context, &run->state.directory, err)) {
-        rundir_remove(&run->state.directory);
-        return -1;
-    }
-    make_uuid(run->state.uuid);
     run->facts = (struct run_facts){
-        .run_id = run->state.directory.id,
-        .run_uuid = run->state.uuid,
-        .owner = login(run),
+        .run_id = run->options.rundir->id,
+        .run_uuid = run->options.uuid,
+        .owner = run->options.owner,
         .project = "default",
-        .outputs_path = run->state.directory.outputs,
-        .logs_path = run->state.directory.logs,
+        .outputs_path = run->options.rundir->outputs,
+        .logs_path = run->options.rundir->logs,
         .rendezvous_host = is_horovod ? local_host : NULL,
         .rendezvous_port = is_horovod ? run->port_texts[plan->n_tasks].digits : NULL,
         .host = fact_host,
@@ -283,6 +245,7 @@ static int launch(struct run *run, struct error *err) {
     const struct gang gang = {
         .n_tasks = run->state.plan->n_tasks,
         .describe = describe,
+        .started = on_started,
         .output = on_output,
         .ended = on_ended,
         .gone = on_gone,
@@ -295,7 +258,6 @@ static int launch(struct run *run, struct error *err) {
 int run_start(const struct plan *plan, const struct run_options *options, struct event_base *base,
               const struct run_observer *observer, struct run **out, struct error *err) {
     struct run *run = calloc(1, sizeof *run);
-    struct timespec now;
 
     if (!run)
         abort();
@@ -308,11 +270,8 @@ int run_start(const struct plan *plan, const struct run_options *options, struct
         abort();
     for (uint32_t rank = 0; rank < plan->n_tasks; rank++)
         run->logs[rank] = (struct tasklog)TASKLOG_INIT;
-    clock_gettime(CLOCK_REALTIME, &now);
-    clock_gettime(CLOCK_MONOTONIC, &run->started);
     run->state.plan = plan;
     run->state.tasks = run->tasks;
-    run->state.started_at_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     verdict_init(&run->state.verdict, framework_facts(plan->framework)->success, plan->n_role);
     evtimer_assign(&run->linger_event, base, on_linger_over, run);
     if (prepare(run, err) || launch(run, err)) {
@@ -331,7 +290,7 @@ void run_stop(struct run *run, enum stop_manner manner) {
     stop_gang(run, manner);
 }
 
-const struct run_state *run_state(const struct run *run) {
+const struct run_status *run_status(const struct run *run) {
     return &run->state;
 }
 

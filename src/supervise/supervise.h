@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of one run in this process: directory, ports, rendezvous, launch, watch,
- * verdict, end. It prints nothing and ends no event loop: an observer is told.
+ * The life of one run in this process: ports, rendezvous, launch, watch, verdict, end. It
+ * prints nothing and ends no event loop: an observer is told. supervisor.h makes a process of
+ * it.
  *
  *   LAUNCHING ─► RUNNING ─┬─ verdict: succeeded ─► LINGERING ─┬─► OVER
  *                         └─ failed or stopped ──► STOPPING ──┘
@@ -14,7 +15,7 @@
 
 #include "backend/backend.h"
 #include "model/plan.h"
-#include "supervise/rundir.h"
+#include "store/rundir.h"
 #include "supervise/verdict.h"
 
 struct event_base;
@@ -24,48 +25,42 @@ enum { RUN_GRACE_MS = 10 * 1000, RUN_LINGER_MS = 3 * 1000 };
 enum run_phase { RUN_LAUNCHING, RUN_RUNNING, RUN_LINGERING, RUN_STOPPING, RUN_OVER };
 
 /* What is known of one task. Times are monotonic, from the start of the run. */
-struct task_record {
+struct task_state {
     enum task_fate fate;
     struct task_end end; /* once the fate is not RUNNING; the message lives as long as the run */
     bool was_started;
-    double started_s, ended_s;
     uint64_t log_lost; /* bytes of output that could not be written to the log */
 };
 
 /* What is known of the run. */
-struct run_state {
+struct run_status {
     const struct plan *plan;
-    struct rundir directory;
-    char uuid[33];
     enum run_phase phase;
     struct verdict verdict;
-    const struct task_record *tasks; /* by rank */
-    int64_t started_at_ms;           /* wall clock, since 1970 */
-    double duration_s;               /* until now; once OVER, of the whole */
+    const struct task_state *tasks; /* by rank */
 };
 
 /* All slots are called from the event loop; none may free the run. */
 struct run_observer {
-    void (*output)(void *context, uint32_t rank, const char *bytes, size_t n);
-    void (*ended)(void *context, uint32_t rank, const struct task_record *task);
+    void (*started)(void *context, uint32_t rank, int64_t id);
+    void (*ended)(void *context, uint32_t rank, const struct task_state *task);
     void (*phase)(void *context, enum run_phase phase);  /* also when the verdict falls */
     void (*notice)(void *context, const char *sentence); /* something to tell once */
     void *context;
 };
 
 struct run_options {
-    const char *home;
+    const struct rundir *rundir;
+    const char *uuid;              /* 32 hexadecimal digits */
+    const char *owner;             /* who runs it */
     const char *working_directory; /* absolute */
     char *const *environment;      /* the user's */
     uint32_t grace_ms, linger_ms;
-    /* Writes what is to be kept with the run; may be NULL. */
-    int (*keep)(void *context, const struct rundir *directory, struct error *err);
-    void *keep_context;
 };
 
 struct run;
 
-/* Makes the run and starts to launch it. All that is pointed to outlives the run. */
+/* Starts to launch. All that is pointed to outlives the run. */
 MUST_CHECK int run_start(const struct plan *plan, const struct run_options *options,
                          struct event_base *base, const struct run_observer *observer,
                          struct run **out, struct error *err);
@@ -73,7 +68,7 @@ MUST_CHECK int run_start(const struct plan *plan, const struct run_options *opti
 /* Asks for the end. A second call may be more severe. */
 void run_stop(struct run *run, enum stop_manner manner);
 
-const struct run_state *run_state(const struct run *run);
+const struct run_status *run_status(const struct run *run);
 
 /* Before OVER it leaves the tasks to their fate: they die with this process. */
 void run_free(struct run *run);

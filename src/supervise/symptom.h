@@ -19,10 +19,14 @@ struct symptom {
     const char *also;   /* and this too, or NULL */
     const char *phrase; /* "worker.2 <phrase>: <the line>" */
     const char *hint;   /* how to mend it, or NULL */
+    int code;           /* only with this exit code; 0: with any end */
 };
 
-/* The first row whose text is in the line, or NULL. */
-const struct symptom *symptom_find(struct slice line);
+/* The first row that the line of a task with this exit code (0: it has none) fits, or NULL. */
+const struct symptom *symptom_find(struct slice line, int code);
+
+/* The hint for the line that fits the row; "" if there is none. */
+void symptom_hint(const struct symptom *symptom, struct slice line, char *out, size_t size);
 
 /* Every row, for those who show or test them. */
 const struct symptom *symptom_at(size_t i); /* NULL past the last */

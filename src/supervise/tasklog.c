@@ -49,3 +49,28 @@ void tasklog_close(struct tasklog *log) {
         close(log->fd);
     log->fd = -1;
 }
+
+void tasklog_tail(const char *directory, const char *task, struct buf *out) {
+    const size_t most = out->limit - out->len;
+    char path[PATH_MAX], chunk[4096];
+    struct error err;
+    off_t end, at;
+    int fd;
+
+    if (snprintf(path, sizeof path, "%s/%s.log", directory, task) >= (int)sizeof path)
+        return;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    end = lseek(fd, 0, SEEK_END);
+    at = end > (off_t)most ? end - (off_t)most : 0;
+    while (at < end) {
+        const size_t want = (size_t)(end - at) < sizeof chunk ? (size_t)(end - at) : sizeof chunk;
+        const ssize_t n = pread(fd, chunk, want, at);
+
+        if (n <= 0 || buf_append(out, chunk, (size_t)n, &err))
+            break;
+        at += n;
+    }
+    close(fd);
+}

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 struct tasklog {
     int fd;     /* -1: not open */
     int errnum; /* of the last write that failed; 0: none */
@@ -26,5 +28,8 @@ struct tasklog {
 void tasklog_write(struct tasklog *log, const char *directory, const char *task, const char *bytes,
                    size_t n);
 void tasklog_close(struct tasklog *log);
+
+/* Appends the last that a task wrote, as much as fits; nothing where there is no log. */
+void tasklog_tail(const char *directory, const char *task, struct buf *out);
 
 #endif

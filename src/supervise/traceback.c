@@ -179,6 +179,7 @@ static const struct {
     { "Exception ignored ", "", TRACEBACK_OF_NOBODY },
     { "Error in atexit._run_exitfuncs", ":", TRACEBACK_OF_NOBODY },
     { "--- Logging error ---", "", TRACEBACK_OF_NOBODY },
+    { "Call stack:", "", TRACEBACK_OF_NOBODY }, /* the second part of a logging error */
     { "Exception in callback ", "", TRACEBACK_OF_NOBODY },
     { "Task exception was never retrieved", "", TRACEBACK_OF_NOBODY },
     { "Future exception was never retrieved", "", TRACEBACK_OF_NOBODY },
@@ -286,7 +287,15 @@ static void keep(struct tracebacks *all, const struct traceback *one) {
                 all->list[i].linked--;
     }
     all->list[all->n] = *one;
-    all->list[all->n].linked = one->link == LINK_NONE ? -1 : find_linked(all, one);
+    if (one->link != LINK_NONE) {
+        const int linked = find_linked(all, one);
+
+        all->list[all->n].linked = linked;
+        if (linked >= 0) { /* a chain that ended a thread is a thread's to its last link */
+            all->list[all->n].owner = all->list[linked].owner;
+            all->list[all->n].owner_name = all->list[linked].owner_name;
+        }
+    }
     all->n++;
 }
 

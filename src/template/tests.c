@@ -50,19 +50,19 @@ static int remainder_of(struct render *render, const struct call *call, int64_t 
 }
 
 TEST(is_odd) {
-    int64_t rest;
+    int64_t rest = 0;
 
     return remainder_of(render, call, 2, &rest) ? -1 : answer(render, rest != 0, out);
 }
 
 TEST(is_even) {
-    int64_t rest;
+    int64_t rest = 0;
 
     return remainder_of(render, call, 2, &rest) ? -1 : answer(render, rest == 0, out);
 }
 
 TEST(is_divisible) {
-    int64_t rest;
+    int64_t rest = 0;
 
     if (!value_is_whole(call->args[0]) || value_whole(call->args[0]) == 0)
         return fail(render, call->span, "`%s` takes a whole number other than 0", call->name);

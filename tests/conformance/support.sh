@@ -5,6 +5,8 @@
 # by itself, in an empty scratch directory that holds a copy of examples/, and passes when it
 # returns 0. A subject may set:
 #   packages   the Debian packages it needs
+#   prepare    a function that makes what else it needs; see prepare.sh
+#   venv       the Python environment that its laws run in, of those that prepare has made
 #   limit      the seconds that one law may take (120)
 
 # Runs myelin; leaves its output in the files out and err, and its exit status in $status. The
@@ -26,6 +28,27 @@ skip() { printf '%s\n' "$*"; exit "$SKIPPED"; }
 expect_status() { [ "$status" -eq "$1" ] || fail "exit status $status; $1 was expected"; }
 expect_out() { grep -qE -- "$1" out || fail "nothing in standard output matches: $1"; }
 expect_err() { grep -qE -- "$1" err || fail "nothing in standard error matches: $1"; }
+
+# The loss and accuracy that an example printed: it learned when the first fell by half and the
+# second came to nine of ten.
+expect_learned() {
+    local first last accuracy
+    first=$(sed -n 's/.*epoch  0  loss \([0-9.]*\) .*/\1/p' out)
+    last=$(sed -n 's/.*result: loss \([0-9.]*\),.*/\1/p' out)
+    accuracy=$(sed -n 's/.*result: .*accuracy \([0-9.]*\).*/\1/p' out)
+    awk -v first="$first" -v last="$last" -v accuracy="$accuracy" \
+        'BEGIN { exit !(last > 0 && last < first / 2 && accuracy >= 0.9 && accuracy <= 1) }' ||
+        fail "it did not learn: loss from '$first' to '$last', accuracy '$accuracy'"
+}
+
+# The run was over soon after a task failed, which wrote the time of that to the file `failed_at`:
+# the others were not left to find out by themselves, which takes some of them minutes.
+expect_over_soon() {
+    local took
+    [ -s failed_at ] || fail "no task came to the point where it was to fail"
+    took=$(($(date +%s) - $(cut -d. -f1 failed_at)))
+    [ "$took" -le 15 ] || fail "the run was over $took s after the failure"
+}
 
 # The ids of the processes that carry a mark in their environment.
 marked_processes() {

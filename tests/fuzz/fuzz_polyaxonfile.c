@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes any bytes through the whole reading half: a polyaxonfile, its plan, the environment of its
- * first and last task, the plan as JSON, and the diagnostics in each form. An input may hold several
- * texts, divided by lines of `####`: the first is the file, those that begin with `-P ` are params,
- * the others are files that are merged over it.
+ * first and last task, the plan as JSON, and the diagnostics in each form. An input may hold
+ * several texts, divided by lines of `####`: the first is the file, those that begin with `-P ` are
+ * params, the others are files that are merged over it.
  *
  * Beyond "no crash" it holds that a file without a spec has an error and one with a spec has none,
  * that every place is inside its text, and that what is shown is UTF-8 without control bytes.

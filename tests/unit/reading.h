@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of reading share: a text compiled or read, and what was said of it. A case lives on
- * the stack of its test:
+ * What the tests of reading share: a text compiled or read, and what was said of it. A case lives
+ * on the stack of its test:
  *
  *   AUTO(reading) r = reading_of("version: 1\n");
  *   assert_diag(&r, 0, 1, 1, "does not say its `kind`", "kind: experiment");

@@ -35,7 +35,8 @@ static void the_carets_stand_below_the_place(void **state) {
         { "a\nb: c\n", 2, 0, "2:1: error: wrong\n    2 | b: c\n      | ^\n" },
         /* columns count characters, not bytes */
         { "h\xc3\xa9\xe4\xbd\xa0: \xf0\x9f\x98\x80x\n", 8, 5,
-          "1:6: error: wrong\n    1 | h\xc3\xa9\xe4\xbd\xa0: \xf0\x9f\x98\x80x\n      |      ^^\n" },
+          "1:6: error: wrong\n    1 | h\xc3\xa9\xe4\xbd\xa0: \xf0\x9f\x98\x80x\n      |      "
+          "^^\n" },
         /* a tab is one column, and shown as one blank */
         { "\ta:\tb\n", 4, 1, "1:5: error: wrong\n    1 |  a: b\n      |     ^\n" },
         /* a carriage return before the newline is not shown */
@@ -49,8 +50,7 @@ static void the_carets_stand_below_the_place(void **state) {
         /* carets end with the line */
         { "ab: |\n  c\n  d\n", 4, 9, "1:5: error: wrong\n    1 | ab: |\n      |     ^\n" },
         /* a terminal takes no orders from a file */
-        { "a\x1b[31m\x7f\xc2\x9b: b", 0, 1,
-          "1:1: error: wrong\n    1 | a.[31m..: b\n      | ^\n" },
+        { "a\x1b[31m\x7f\xc2\x9b: b", 0, 1, "1:1: error: wrong\n    1 | a.[31m..: b\n      | ^\n" },
         /* bytes that are no text */
         { "a\xff\x80 b", 1, 1, "1:2: error: wrong\n    1 | a.. b\n      |  ^\n" },
     };
@@ -218,9 +218,15 @@ static const char *const names[] = { "environment", "framework", "run",      "bu
 
 static void a_mistyped_name_finds_the_one_that_was_meant(void **state) {
     static const char *const rows[][2] = {
-        { "enviroment", "environment" }, { "Environment", "environment" }, { "n-workers", "n_workers" },
-        { "nworkers", "n_workers" },     { "frmaework", "framework" },     { "verison", "version" },
-        { "rnu", "run" },                { "request", "requests" },        { "workers", "worker" },
+        { "enviroment", "environment" },
+        { "Environment", "environment" },
+        { "n-workers", "n_workers" },
+        { "nworkers", "n_workers" },
+        { "frmaework", "framework" },
+        { "verison", "version" },
+        { "rnu", "run" },
+        { "request", "requests" },
+        { "workers", "worker" },
     };
     static const char *const far[] = { "", "x", "zzzzzzzz", "hptuning", "something_else" };
 

@@ -31,8 +31,9 @@ static void assert_text_becomes(const char *text, size_t n, const char *expected
 static void nested_values_are_laid_out_in_both_styles(void **state) {
     static const char *const expected[] = {
         [JSON_COMPACT] = "{\"a\": [1, [], {}, {\"b\": null}], \"c\": true, \"d\": -0.5}",
-        [JSON_PRETTY] = "{\n  \"a\": [\n    1,\n    [],\n    {},\n    {\n      \"b\": null\n    }\n  "
-                        "],\n  \"c\": true,\n  \"d\": -0.5\n}\n",
+        [JSON_PRETTY] =
+            "{\n  \"a\": [\n    1,\n    [],\n    {},\n    {\n      \"b\": null\n    }\n  "
+            "],\n  \"c\": true,\n  \"d\": -0.5\n}\n",
     };
 
     (void)state;
@@ -74,10 +75,13 @@ static void texts_are_escaped_and_what_is_no_utf8_is_replaced(void **state) {
         { "\n\r\t\b\x01\x1f", "\\n\\r\\t\\u0008\\u0001\\u001f" },
         { "\x7f", "\x7f" },
         { "h\xc3\xa9 \xe4\xbd\xa0 \xf0\x9f\x98\x80", "h\xc3\xa9 \xe4\xbd\xa0 \xf0\x9f\x98\x80" },
-        { "a\xff" "b", "a\xef\xbf\xbd" "b" },
-        { "\xc3", "\xef\xbf\xbd" },                                     /* cut short */
-        { "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd" },                     /* overlong */
-        { "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },     /* a surrogate */
+        { "a\xff"
+          "b",
+          "a\xef\xbf\xbd"
+          "b" },
+        { "\xc3", "\xef\xbf\xbd" },                                 /* cut short */
+        { "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd" },                 /* overlong */
+        { "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* a surrogate */
         { "\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
     };
 
@@ -143,7 +147,8 @@ static void a_node_is_written_as_what_it_holds(void **state) {
     json_node(&json, NULL);
     json_end(&json);
     assert_int_equal(json_finish(&json, &err), 0);
-    assert_string_equal(out.data, "[{\"l\\n\": [null, false, -3, 2.0, \"x\\\"\"], \"m\": {}}, null]");
+    assert_string_equal(out.data,
+                        "[{\"l\\n\": [null, false, -3, 2.0, \"x\\\"\"], \"m\": {}}, null]");
 }
 
 struct counting {
@@ -184,7 +189,8 @@ static void large_output_leaves_in_pieces(void **state) {
     free(text);
 }
 
-static void the_first_failure_of_the_sink_is_told_at_the_end_and_it_is_called_no_more(void **state) {
+static void the_first_failure_of_the_sink_is_told_at_the_end_and_it_is_called_no_more(
+    void **state) {
     struct counting counting = { .fail_at_call = 3 };
     struct json json;
     struct error err;

@@ -63,6 +63,13 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
     return 0;
 }
 
+static void hear_start(void *context, uint32_t rank, int64_t id) {
+    struct theatre *t = context;
+
+    assert_int_equal(t->ended[rank], 0);
+    assert_true(id > 0);
+}
+
 static void hear_output(void *context, uint32_t rank, const char *bytes, size_t n) {
     struct theatre *t = context;
     struct error err;
@@ -107,7 +114,7 @@ static void add_shell(struct theatre *t, const char *script) {
 }
 
 static void launch(struct theatre *t) {
-    const struct gang gang = { t->n, describe, hear_output, hear_end, hear_gone, t };
+    const struct gang gang = { t->n, describe, hear_start, hear_output, hear_end, hear_gone, t };
     struct error err;
 
     t->started = now();

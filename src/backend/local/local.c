@@ -182,6 +182,7 @@ static void launch_one(struct local *local, uint32_t rank) {
                  task);
     event_add(&task->exit_event, NULL);
     event_add(&task->output_event, NULL);
+    local->gang.started(local->gang.context, rank, task->pid);
 }
 
 static void on_launch(evutil_socket_t fd, short what, void *arg) {

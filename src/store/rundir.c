@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "supervise/rundir.h"
+#include "store/rundir.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/vec.h"
 
 enum { HOME_MODE = 0700, ID_LAST = 999999999, ID_TRIES = 10000 };
 
@@ -53,6 +55,17 @@ static int make_path(const char *path, struct error *err) {
     return 0;
 }
 
+/* The number that a name is, or 0. */
+static unsigned long id_of(const char *name) {
+    char *end;
+    unsigned long id;
+
+    if (!isdigit((unsigned char)name[0]))
+        return 0;
+    id = strtoul(name, &end, 10);
+    return *end == '\0' && id <= ID_LAST ? id : 0;
+}
+
 static unsigned long highest_id(const char *runs) {
     DIR *dir = opendir(runs);
     unsigned long highest = 0;
@@ -60,18 +73,69 @@ static unsigned long highest_id(const char *runs) {
 
     if (!dir)
         return 0;
-    while ((entry = readdir(dir))) {
-        char *end;
-        unsigned long id;
-
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        id = strtoul(entry->d_name, &end, 10);
-        if (*end == '\0' && id <= ID_LAST && id > highest)
-            highest = id;
-    }
+    while ((entry = readdir(dir)))
+        if (id_of(entry->d_name) > highest)
+            highest = id_of(entry->d_name);
     closedir(dir);
     return highest;
+}
+
+static int ascending(const void *a, const void *b) {
+    const unsigned long x = *(const unsigned long *)a, y = *(const unsigned long *)b;
+
+    return (x > y) - (x < y);
+}
+
+int rundir_list(const char *home, struct arena *arena, unsigned long **ids, size_t *n,
+                struct error *err) {
+    VEC(unsigned long) found = { 0 };
+    char runs[PATH_MAX];
+    struct dirent *entry;
+    DIR *dir;
+
+    if (snprintf(runs, sizeof runs, "%s/runs", home) >= (int)sizeof runs)
+        return error_set(err, ERROR_INVALID, "the path of the home is too long");
+    dir = opendir(runs);
+    if (!dir && errno != ENOENT)
+        return error_set_errno(err, errno, "cannot read '%.300s'", runs);
+    while (dir && (entry = readdir(dir)))
+        if (id_of(entry->d_name))
+            *VEC_PUSH(&found) = id_of(entry->d_name);
+    if (dir)
+        closedir(dir);
+    if (found.len > 0)
+        qsort(found.items, found.len, sizeof *found.items, ascending);
+    *ids = arena_copy(arena, found.items, found.len * sizeof *found.items);
+    *n = found.len;
+    VEC_RELEASE(&found);
+    return 0;
+}
+
+static void name_parts(struct rundir *rundir, struct arena *arena) {
+    rundir->outputs = arena_printf(arena, "%s/outputs", rundir->path);
+    rundir->logs = arena_printf(arena, "%s/logs", rundir->path);
+}
+
+struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena) {
+    struct rundir copy = { .id = arena_text(arena, rundir->id, strlen(rundir->id)),
+                           .path = arena_text(arena, rundir->path, strlen(rundir->path)) };
+
+    name_parts(&copy, arena);
+    return copy;
+}
+
+int rundir_open(const char *home, unsigned long id, struct arena *arena, struct rundir *out,
+                struct error *err) {
+    struct rundir found;
+    struct stat st;
+
+    found.id = arena_printf(arena, "%lu", id);
+    found.path = arena_printf(arena, "%s/runs/%lu", home, id);
+    if (stat(found.path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return error_set(err, ERROR_NOT_FOUND, "there is no run %lu", id);
+    name_parts(&found, arena);
+    *out = found;
+    return 0;
 }
 
 static int make_numbered(const char *runs, struct arena *arena, struct rundir *out,
@@ -106,8 +170,7 @@ int rundir_make(const char *home, struct arena *arena, struct rundir *out, struc
         return error_set_errno(err, errno, "cannot enter '%.300s'", runs);
     if (make_numbered(real, arena, &made, err))
         return -1;
-    made.outputs = arena_printf(arena, "%s/outputs", made.path);
-    made.logs = arena_printf(arena, "%s/logs", made.path);
+    name_parts(&made, arena);
     if (mkdir(made.outputs, 0777) < 0 || mkdir(made.logs, 0777) < 0) {
         error_set_errno(err, errno, "cannot make the directories of run %s", made.id);
         rundir_remove(&made);
@@ -118,6 +181,12 @@ int rundir_make(const char *home, struct arena *arena, struct rundir *out, struc
 }
 
 void rundir_remove(const struct rundir *rundir) {
+    static const char *const ours[] = { "lock", "events.jsonl", "polyaxonfile.yml" };
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (snprintf(path, sizeof path, "%s/%s", rundir->path, ours[i]) < (int)sizeof path)
+            unlink(path);
     rmdir(rundir->outputs);
     rmdir(rundir->logs);
     rmdir(rundir->path);

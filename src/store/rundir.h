@@ -2,10 +2,10 @@
 /*
  * The directory of a run: $MYELIN_HOME/runs/<id>/, with outputs/ for the tasks and
  * logs/<task>.log. Its id is the next free number; mkdir makes it the run's alone, also
- * between processes.
+ * between processes. docs/run-directory.md describes what is in it.
  */
-#ifndef SUPERVISE_RUNDIR_H
-#define SUPERVISE_RUNDIR_H
+#ifndef STORE_RUNDIR_H
+#define STORE_RUNDIR_H
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -21,6 +21,16 @@ MUST_CHECK int rundir_home(struct arena *arena, const char **out, struct error *
 /* The home is made when it is missing, with mode 0700. */
 MUST_CHECK int rundir_make(const char *home, struct arena *arena, struct rundir *out,
                            struct error *err);
+struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena);
+
+/* The directory of an existing run. Fails with ERROR_NOT_FOUND. */
+MUST_CHECK int rundir_open(const char *home, unsigned long id, struct arena *arena,
+                           struct rundir *out, struct error *err);
+
+/* The ids of all runs, ascending; none where there is no home yet. */
+MUST_CHECK int rundir_list(const char *home, struct arena *arena, unsigned long **ids, size_t *n,
+                           struct error *err);
+
 /* For a run that never began. Removes nothing that a task could have written. */
 void rundir_remove(const struct rundir *rundir);
 

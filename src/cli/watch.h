@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows a run from outside: by its journal and its logs, as they grow on the disk. Any number
+ * of processes can watch a run, from its start or from later; the run does not notice.
+ *
+ * SIGINT and SIGTERM to the watching process become a stop of the run, a second one kills it,
+ * where the options say so; SIGHUP leaves the run alone unless they say otherwise.
+ */
+#ifndef CLI_WATCH_H
+#define CLI_WATCH_H
+
+#include <stdio.h>
+
+#include "cli/follow.h"
+#include "store/record.h"
+
+struct watch_options {
+    FILE *out; /* for the tasks' lines; NULL: they are not shown */
+    enum follow_style style;
+    bool from_end;     /* shows only what is written from now on */
+    bool signals_stop; /* an interrupt stops the run; else it ends the watching */
+    bool hangup_stops; /* so does a hangup */
+};
+
+enum watch_outcome {
+    WATCH_OVER, /* the run is over: the record says how */
+    WATCH_LEFT, /* the watcher was told to go; the run goes on */
+};
+
+/* Watches until the run is over. `record` is filled in anew; released by the caller. */
+MUST_CHECK int watch_run(const struct rundir *rundir, const struct watch_options *options,
+                         struct run_record *record, enum watch_outcome *outcome, struct error *err);
+
+#endif

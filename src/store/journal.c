@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    LINE_MAX_BYTES = 256 * 1024,
+    ROOM_FOR_RUN = 32 * 1024,
+    ROOM_FOR_TASK = 512, /* start and end */
+};
+
+static int journal_open(struct journal *journal, const struct rundir *rundir, int flags,
+                        struct error *err) {
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/events.jsonl", rundir->path) >= (int)sizeof path)
+        return error_set(err, ERROR_INVALID, "the path of the run is too long");
+    *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES) };
+    journal->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0666);
+    if (journal->fd < 0)
+        return error_set_errno(err, errno, "cannot write '%.300s'", path);
+    clock_gettime(CLOCK_MONOTONIC, &journal->started);
+    return 0;
+}
+
+int journal_create(struct journal *journal, const struct rundir *rundir, uint32_t n_tasks,
+                   struct error *err) {
+    if (journal_open(journal, rundir, O_CREAT | O_EXCL, err))
+        return -1;
+    /* Where the file system cannot reserve, a full disk may cost the verdict: nothing more. */
+    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, 0,
+                  ROOM_FOR_RUN + (off_t)n_tasks * ROOM_FOR_TASK) < 0 &&
+        errno == ENOSPC) {
+        journal_close(journal);
+        return error_set_errno(err, ENOSPC, "cannot keep a run in '%.300s'", rundir->path);
+    }
+    return 0;
+}
+
+int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_t seq,
+                   double elapsed_s, struct error *err) {
+    if (journal_open(journal, rundir, 0, err))
+        return -1;
+    journal->seq = seq;
+    journal->started.tv_sec -= (time_t)elapsed_s;
+    return 0;
+}
+
+void journal_close(struct journal *journal) {
+    if (journal->fd >= 0)
+        close(journal->fd);
+    journal->fd = -1;
+    buf_release(&journal->line);
+}
+
+double journal_elapsed(const struct journal *journal) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - journal->started.tv_sec) +
+           (double)(now.tv_nsec - journal->started.tv_nsec) / 1e9;
+}
+
+struct json *journal_begin(struct journal *journal, const char *event) {
+    struct json *json = &journal->json;
+    struct timespec now;
+    char date[32], text[64];
+    struct tm utc;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text, sizeof text, "%s.%06ldZ", date, now.tv_nsec / 1000);
+    buf_clear(&journal->line);
+    json_init(json, JSON_COMPACT, json_to_buf, &journal->line);
+    json_object(json);
+    json_key(json, "seq");
+    json_int(json, (int64_t)++journal->seq);
+    json_key(json, "time");
+    json_text(json, text);
+    json_key(json, "elapsed");
+    json_number(json, (double)(int64_t)(journal_elapsed(journal) * 1e6) / 1e6);
+    json_key(json, "event");
+    json_text(json, event);
+    return json;
+}
+
+void journal_end(struct journal *journal, enum journal_manner manner) {
+    struct error err;
+
+    json_end(&journal->json);
+    if (json_finish(&journal->json, &err) || buf_append(&journal->line, "\n", 1, &err) ||
+        journal->fd < 0 ||
+        write(journal->fd, journal->line.data, journal->line.len) != (ssize_t)journal->line.len) {
+        journal->lost++;
+        return;
+    }
+    if (manner == JOURNAL_DURABLE)
+        fdatasync(journal->fd);
+}

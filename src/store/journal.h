@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal of a run: runs/<id>/events.jsonl, one JSON object a line, appended and never
+ * changed. It is the truth about a run; everything else is made from it (record.h). Its lines
+ * are described in docs/run-directory.md.
+ *
+ * Room for the whole of a usual run is reserved when it is made, so that a verdict can still
+ * be written on a full disk. Order is by `seq`; durations are monotonic; wall clock times are
+ * for people.
+ */
+#ifndef STORE_JOURNAL_H
+#define STORE_JOURNAL_H
+
+#include <time.h>
+
+#include "codec/json.h"
+#include "store/rundir.h"
+
+struct journal {
+    int fd; /* -1: closed */
+    uint64_t seq;
+    struct timespec started; /* monotonic: what `elapsed` counts from */
+    struct buf line;
+    struct json json;
+    uint64_t lost; /* lines that could not be written */
+};
+
+/* Makes the file. Fails where a run cannot be recorded. */
+MUST_CHECK int journal_create(struct journal *journal, const struct rundir *rundir,
+                              uint32_t n_tasks, struct error *err);
+/* Opens an existing one to append to; `elapsed` counts on from what it says last. */
+MUST_CHECK int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_t seq,
+                              double elapsed_s, struct error *err);
+void journal_close(struct journal *journal);
+
+enum journal_manner {
+    JOURNAL_SOON,   /* with the next durable one: how a task fares */
+    JOURNAL_DURABLE /* on the disk when the call returns: what happened to the run */
+};
+
+/* Starts a line; the caller adds members to the returned writer, and ends it. A line that
+ * cannot be written is counted: a run goes on without its journal. */
+struct json *journal_begin(struct journal *journal, const char *event);
+void journal_end(struct journal *journal, enum journal_manner manner);
+
+double journal_elapsed(const struct journal *journal);
+
+#endif

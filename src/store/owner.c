@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int open_lock(const struct rundir *rundir, int flags) {
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/lock", rundir->path) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return open(path, flags | O_CLOEXEC, 0666);
+}
+
+int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
+    int lock = open_lock(rundir, O_RDWR | O_CREAT);
+
+    if (lock < 0)
+        return error_set_errno(err, errno, "cannot lock run %s", rundir->id);
+    if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+        int errnum = errno;
+
+        close(lock);
+        if (errnum == EWOULDBLOCK)
+            return error_set(err, ERROR_CONFLICT, "run %s is still running", rundir->id);
+        return error_set_errno(err, errnum, "cannot lock run %s", rundir->id);
+    }
+    *fd = lock;
+    return 0;
+}
+
+void owner_announce(int fd, pid_t pid) {
+    char text[32];
+    int n = snprintf(text, sizeof text, "%d\n", (int)pid);
+
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n)
+        ftruncate(fd, 0); /* a full disk: nobody to send signals to, rather than a wrong one */
+}
+
+bool owner_lives(const struct rundir *rundir, pid_t *pid) {
+    int fd = open_lock(rundir, O_RDONLY);
+    char text[32] = "";
+    bool lives;
+
+    *pid = 0;
+    if (fd < 0)
+        return false;
+    lives = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (lives && pread(fd, text, sizeof text - 1, 0) > 0)
+        *pid = (pid_t)atoi(text);
+    close(fd);
+    return lives;
+}
+
+int owner_signal(const struct rundir *rundir, int number, struct error *err) {
+    pid_t pid;
+    int pidfd, status;
+
+    if (!owner_lives(rundir, &pid) || pid <= 0)
+        return error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
+    /* The descriptor is of the process that has the number now; it is the owner's as long as
+     * the lock is still held after it was opened. */
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return error_set_errno(err, errno, "cannot reach the supervisor of run %s", rundir->id);
+    if (!owner_lives(rundir, &pid)) {
+        close(pidfd);
+        return error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
+    }
+    status = (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+    if (status < 0)
+        error_set_errno(err, errno, "cannot reach the supervisor of run %s", rundir->id);
+    close(pidfd);
+    return status;
+}

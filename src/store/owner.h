@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who owns a run: the processes that hold the lock on runs/<id>/lock. The kernel ends the lock
+ * with the last of them, so a run without an owner is over, whatever its journal says, and a
+ * reused process number is never mistaken for one.
+ */
+#ifndef STORE_OWNER_H
+#define STORE_OWNER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "store/rundir.h"
+
+/* Takes the lock. It is held while the descriptor is open, here or in a child. Fails with
+ * ERROR_CONFLICT when someone else holds it. */
+MUST_CHECK int owner_take(const struct rundir *rundir, int *fd, struct error *err);
+
+/* Says which process signals are to go to. */
+void owner_announce(int fd, pid_t pid);
+
+/* Whether the run has an owner; *pid is the announced process then, or 0. */
+bool owner_lives(const struct rundir *rundir, pid_t *pid);
+
+/* Sends a signal to the owner. Fails with ERROR_NOT_FOUND when there is none. */
+MUST_CHECK int owner_signal(const struct rundir *rundir, int number, struct error *err);
+
+#endif

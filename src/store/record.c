@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/record.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "codec/json_read.h"
+
+enum { JOURNAL_MAX = 1 << 30, TASKS_MAX_READ = 1000000 };
+
+void record_init(struct run_record *record, const struct rundir *rundir) {
+    *record = (struct run_record){ .exit_status = EXIT_STATUS_NONE, .first_failed = -1 };
+    record->rundir = rundir_copy(rundir, &record->arena);
+}
+
+void record_release(struct run_record *record) {
+    arena_release(&record->arena);
+    *record = (struct run_record){ 0 };
+}
+
+/* ---- members of a line ---- */
+
+static const char *text_of(const struct node *line, const char *key) {
+    const struct node *node = node_get(line, key);
+
+    return node && node->kind == NODE_TEXT ? node->text : NULL;
+}
+
+/* A member's text, kept as long as the record. */
+static const char *kept(struct run_record *record, const struct node *line, const char *key) {
+    const char *text = text_of(line, key);
+
+    return text ? arena_text(&record->arena, text, strlen(text)) : NULL;
+}
+
+static int64_t int_of(const struct node *line, const char *key, int64_t fallback) {
+    const struct node *node = node_get(line, key);
+
+    return node && node->kind == NODE_INT ? node->integer : fallback;
+}
+
+static double seconds_of(const struct node *line, const char *key) {
+    const struct node *node = node_get(line, key);
+
+    if (node && node->kind == NODE_FLOAT)
+        return node->number;
+    return node && node->kind == NODE_INT ? (double)node->integer : 0;
+}
+
+/* ---- events ---- */
+
+static void make_tasks(struct run_record *record, const struct node *counts) {
+    uint32_t rank = 0;
+    int64_t total = 0;
+
+    for (enum role role = 0; role < ROLE_COUNT; role++) {
+        int64_t n = int_of(counts, role_name(role), 0);
+
+        if (n < 0 || n > TASKS_MAX_READ)
+            n = 0;
+        record->n_role[role] = (uint32_t)n;
+        total += n;
+    }
+    record->n_tasks = (uint32_t)total;
+    record->task_names = ARENA_ARRAY(&record->arena, struct task, record->n_tasks);
+    record->tasks = ARENA_ARRAY(&record->arena, struct task_record, record->n_tasks);
+    for (enum role role = 0; role < ROLE_COUNT; role++)
+        for (uint32_t i = 0; i < record->n_role[role]; i++, rank++) {
+            record->task_names[rank] = (struct task){ .role = role, .index = i };
+            record->tasks[rank] =
+                (struct task_record){ .exit_code = -1, .started_s = -1, .ended_s = -1 };
+        }
+}
+
+static bool on_created(struct run_record *record, const struct node *line) {
+    if (record->tasks)
+        return false;
+    record->uuid = kept(record, line, "uuid");
+    record->name = kept(record, line, "name");
+    record->owner = kept(record, line, "owner");
+    record->host = kept(record, line, "host");
+    record->boot_id = kept(record, line, "boot_id");
+    record->framework = kept(record, line, "framework");
+    record->command = kept(record, line, "command");
+    record->directory = kept(record, line, "directory");
+    record->created_at = kept(record, line, "time");
+    make_tasks(record, node_get(line, "counts"));
+    return true;
+}
+
+static bool on_status(struct run_record *record, const struct node *line) {
+    const char *name = text_of(line, "status");
+    enum state state;
+
+    if (!name || !state_named(name, &state) || !run_state_can_become(record->state, state))
+        return false;
+    record->state = state;
+    record->reason = kept(record, line, "reason");
+    record->place = kept(record, line, "place");
+    record->hint = kept(record, line, "hint");
+    record->exit_status = (int)int_of(line, "exit_status", EXIT_STATUS_NONE);
+    record->first_failed = int_of(line, "first_failed", -1);
+    if (record->first_failed >= record->n_tasks)
+        record->first_failed = -1;
+    return true;
+}
+
+static bool on_task(struct run_record *record, const struct node *line) {
+    const char *name = text_of(line, "status");
+    int64_t rank = int_of(line, "rank", -1);
+    struct task_record *task;
+    enum state state;
+
+    if (rank < 0 || rank >= record->n_tasks || !name || !state_named(name, &state))
+        return false;
+    task = &record->tasks[rank];
+    if (!task_state_can_become(task->state, state))
+        return false;
+    task->state = state;
+    task->reason = kept(record, line, "reason");
+    task->pid = int_of(line, "pid", task->pid);
+    if (state == STATE_RUNNING)
+        task->started_s = seconds_of(line, "elapsed");
+    if (state_is_final(state)) {
+        task->ended_s = seconds_of(line, "elapsed");
+        task->exit_code = (int)int_of(line, "exit_code", -1);
+        task->signal = (int)int_of(line, "signal", 0);
+        task->log_lost = (uint64_t)int_of(line, "log_lost", 0);
+    }
+    return true;
+}
+
+static bool on_checked(struct run_record *record, const struct node *line) {
+    record->left_nothing = int_of(line, "processes", -1) == 0;
+    return true;
+}
+
+static bool on_phase(struct run_record *record, const struct node *line) {
+    static const char *const phases[] = { "launching", "running", "lingering", "stopping" };
+    const char *name = text_of(line, "phase");
+
+    for (size_t i = 0; name && i < ARRAY_LEN(phases); i++)
+        if (strcmp(phases[i], name) == 0) {
+            record->phase = phases[i];
+            return true;
+        }
+    return false;
+}
+
+static bool on_notice(struct run_record *record, const struct node *line) {
+    (void)record;
+    return text_of(line, "message") != NULL;
+}
+
+static const struct {
+    const char *event;
+    bool (*apply)(struct run_record *record, const struct node *line);
+} events[] = {
+    { "created", on_created }, { "status", on_status }, { "task", on_task },
+    { "checked", on_checked }, { "notice", on_notice }, { "phase", on_phase },
+};
+
+void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {
+    AUTO(arena) scratch = ARENA_INIT;
+    struct node node;
+    struct error err;
+    const char *event;
+    bool good = false;
+
+    *notice = NULL;
+    if (json_read(line, n, &scratch, &node, &err) == 0 && (event = text_of(&node, "event"))) {
+        for (size_t i = 0; i < ARRAY_LEN(events); i++)
+            if (strcmp(events[i].event, event) == 0) {
+                good = events[i].apply(record, &node);
+                if (good && events[i].apply == on_notice)
+                    *notice = kept(record, &node, "message");
+            }
+    }
+    if (!good) {
+        record->bad_lines++;
+        return;
+    }
+    record->seq = (uint64_t)int_of(&node, "seq", (int64_t)record->seq);
+    record->elapsed_s = seconds_of(&node, "elapsed");
+    if (text_of(&node, "time"))
+        snprintf(record->updated_at, sizeof record->updated_at, "%s", text_of(&node, "time"));
+}
+
+int record_read(struct run_record *record, const struct rundir *rundir, struct error *err) {
+    AUTO(buf) text = BUF_INIT(JOURNAL_MAX);
+    char path[PATH_MAX];
+    const char *notice;
+
+    if (snprintf(path, sizeof path, "%s/events.jsonl", rundir->path) >= (int)sizeof path)
+        return error_set(err, ERROR_INVALID, "the path of the run is too long");
+    if (file_read(path, &text, err) && err->code != ERROR_NOT_FOUND)
+        return -1;
+    record_init(record, rundir);
+    for (size_t at = 0; at < text.len;) {
+        const char *end = memchr(text.data + at, '\n', text.len - at);
+
+        if (!end)
+            break; /* being written, or cut by a crash */
+        record_feed(record, text.data + at, (size_t)(end - text.data) - at, &notice);
+        at = (size_t)(end - text.data) + 1;
+    }
+    return 0;
+}
+
+struct plan record_plan(const struct run_record *record) {
+    struct plan plan = { .framework_label = record->framework,
+                         .tasks = record->task_names,
+                         .n_tasks = record->n_tasks };
+
+    memcpy(plan.n_role, record->n_role, sizeof plan.n_role);
+    return plan;
+}

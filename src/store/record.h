@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known of a run, made from its journal: by whoever follows it while it goes on, and
+ * by whoever looks at it years later. Feeding the same lines gives the same record.
+ */
+#ifndef STORE_RECORD_H
+#define STORE_RECORD_H
+
+#include "model/plan.h"
+#include "model/state.h"
+#include "store/rundir.h"
+
+enum { EXIT_STATUS_NONE = -1 };
+
+struct task_record {
+    enum state state;
+    const char *reason;        /* why it is in that state, or NULL */
+    int64_t pid;               /* 0: unknown */
+    int exit_code;             /* -1: did not exit */
+    int signal;                /* 0: was not ended by one */
+    double started_s, ended_s; /* since the run was made; -1: not yet */
+    uint64_t log_lost;         /* bytes of output that could not be kept */
+};
+
+struct run_record {
+    struct arena arena; /* holds all that is below */
+    struct rundir rundir;
+
+    const char *uuid, *name, *owner, *host, *boot_id, *framework, *command, *directory;
+    const char *created_at; /* wall clock, ISO 8601, UTC */
+    char updated_at[32];    /* likewise, of the newest line */
+    const char *phase;      /* of a living run: launching, running, lingering, stopping */
+    enum state state;
+    const char *reason;   /* why it is in that state, or NULL */
+    const char *place;    /* file and line of the user's code that failed, or NULL */
+    const char *hint;     /* how to mend it, or NULL */
+    int exit_status;      /* of `run`; EXIT_STATUS_NONE before the end */
+    int64_t first_failed; /* rank, or -1 */
+    bool left_nothing;    /* it was checked that nothing of the run is left */
+    double elapsed_s;     /* of the newest line: once final, the run's duration */
+    uint64_t seq;         /* of the newest line */
+    uint64_t bad_lines;   /* that could not be read */
+
+    uint32_t n_role[ROLE_COUNT], n_tasks;
+    struct task *task_names;   /* role and index by rank; no profiles */
+    struct task_record *tasks; /* by rank */
+};
+
+/* An empty record of a run's directory. */
+void record_init(struct run_record *record, const struct rundir *rundir);
+void record_release(struct run_record *record);
+
+/* Adds one line of the journal, without its newline. *notice is set to a sentence when the line
+ * is one for people, else to NULL. A line that is none is counted. */
+void record_feed(struct run_record *record, const char *line, size_t n, const char **notice);
+
+/* Reads a whole journal. The run's directory is there, its journal may not be yet: the record is
+ * then as record_init left it. */
+MUST_CHECK int record_read(struct run_record *record, const struct rundir *rundir,
+                           struct error *err);
+
+/* The names of its tasks, for fold_tasks and the like: a plan without profiles. Borrowed. */
+struct plan record_plan(const struct run_record *record);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/keeper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/local/descendants.h"
+
+static_assert(KEEPER_STOP == SIGTERM && KEEPER_KILL == SIGQUIT, "signals are as the header says");
+
+enum { SWEEP_MS = 5, SUPERVISOR_DONE = 0 };
+
+/* Leaves the terminal and the caller's files: a run outlives both. */
+static void detach(void) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    setsid();
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+    if (null > STDERR_FILENO)
+        close(null);
+}
+
+static void set_default_signals(void) {
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD };
+    sigset_t none;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        signal(numbers[i], SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Ends all that descends from us, also what forks meanwhile. */
+static void sweep(void) {
+    for (;;) {
+        const struct timespec pause = { .tv_nsec = SWEEP_MS * 1000000L };
+        struct processes left = { 0 };
+
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+        if (waitid(P_ALL, 0, &(siginfo_t){ 0 }, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
+            return;
+        descendants_scan(&left, NULL);
+        for (size_t i = 0; i < left.list.len; i++)
+            if (!left.list.items[i].is_zombie)
+                process_signal(&left.list.items[i], SIGKILL);
+        processes_release(&left);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Hands signals on and reaps until the supervisor is gone; returns how it ended. */
+static int watch(pid_t supervisor, const sigset_t *signals) {
+    for (;;) {
+        int status, number = sigwaitinfo(signals, NULL);
+        pid_t pid;
+
+        if (number == KEEPER_STOP || number == KEEPER_KILL)
+            kill(supervisor, number);
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+            if (pid == supervisor)
+                return status;
+    }
+}
+
+static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
+    prctl(PR_SET_NAME, "myelin-super");
+    set_default_signals();
+    prctl(PR_SET_PDEATHSIG, KEEPER_STOP);
+    if (getppid() != keeper)
+        _exit(1); /* it is gone already: nothing was started */
+    work->supervise(work->context);
+    _exit(SUPERVISOR_DONE);
+}
+
+static void keeper_main(const struct keeper_work *work) {
+    const pid_t keeper = getpid();
+    pid_t supervisor;
+    sigset_t signals;
+    int status = 1 << 8; /* as of a supervisor that exited with 1 */
+
+    prctl(PR_SET_NAME, "myelin-keeper");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sigemptyset(&signals);
+    sigaddset(&signals, KEEPER_STOP);
+    sigaddset(&signals, KEEPER_KILL);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    supervisor = fork();
+    if (supervisor == 0)
+        supervisor_main(work, keeper);
+    if (supervisor > 0)
+        status = watch(supervisor, &signals);
+    if (status == SUPERVISOR_DONE)
+        _exit(0);
+    sweep();
+    work->orphaned(work->context, status);
+    _exit(1);
+}
+
+int keeper_start(const struct keeper_work *work, pid_t *pid, struct error *err) {
+    pid_t keeper = fork();
+
+    if (keeper < 0)
+        return error_set_errno(err, errno, "cannot make a process for the supervisor");
+    if (keeper == 0) {
+        detach();
+        keeper_main(work);
+    }
+    *pid = keeper;
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run as a process of its own. `supervisor_start` makes the run's directory, takes its lock,
+ * begins its journal and leaves the rest to a supervisor with a keeper: the caller may follow,
+ * or go. Everything that happens is in the journal.
+ */
+#ifndef SUPERVISE_SUPERVISOR_H
+#define SUPERVISE_SUPERVISOR_H
+
+#include "model/plan.h"
+#include "store/rundir.h"
+
+struct supervisor_options {
+    const char *home;
+    uint32_t grace_ms, linger_ms;
+    const char *polyaxonfile; /* kept with the run; NULL: none */
+    size_t polyaxonfile_len;
+};
+
+/* *out lives in the arena. The plan has to live until the call returns. */
+MUST_CHECK int supervisor_start(const struct plan *plan, const struct supervisor_options *options,
+                                struct arena *arena, struct rundir *out, struct error *err);
+
+/* A run whose supervisor and keeper are both gone without a word gets its end written: killed,
+ * or the machine went down. Does nothing for a run that lives, is over, or is another host's.
+ * Returns whether it wrote something. */
+bool supervisor_settle(const struct rundir *rundir);
+
+#endif

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What conformance subjects are prepared with: Debian packages, and Python environments below
+# $CACHE/venvs, which are made once and used again as long as what they are made of is the same.
+
+# again SECONDS COMMAND...: until it works, four times at most; a mirror stumbles now and then. The
+# command's output is kept in $CACHE/log, of which the end is shown when it never works.
+again() {
+    local limit=$1 try
+    shift
+    for try in 1 2 3 4; do
+        timeout "$limit" "$@" >"$CACHE/log" 2>&1 && return 0
+        sleep $((try * try * 2))
+    done
+    printf '  failed four times: %s\n' "$*"
+    tail -n 15 "$CACHE/log" | sed 's/^/    /'
+    return 1
+}
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# install_packages NAME...: those of the Debian packages that are missing.
+install_packages() {
+    local missing=() package
+    local -a apt=(apt-get -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300
+        -o "Dir::Cache::archives=$CACHE/apt")
+    for package; do is_installed "$package" || missing+=("$package"); done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    [ "$(id -u)" -eq 0 ] || { echo "installing needs root; run: apt-get install ${missing[*]}"; return 1; }
+    mkdir -p "$CACHE/apt/partial"
+    echo "  installing ${missing[*]}"
+    timeout 1200 "${apt[@]}" install "${missing[@]}" >"$CACHE/log" 2>&1 && return 0
+    again 300 apt-get update -qq && again 1200 "${apt[@]}" install "${missing[@]}"
+}
+
+# The interpreter is Debian's: environments are kept, other interpreters come and go.
+PYTHON=/usr/bin/python3
+REQUIREMENTS=$(cd "$(dirname "${BASH_SOURCE[0]}")/requirements" && pwd)
+
+# make_venv NAME WHAT [VENV_OPTION...]: the environment $CACHE/venvs/NAME with WHAT, which is a list
+# in requirements/, all of it pinned, or a wheel.
+make_venv() {
+    local name=$1 what=$2 venv="$CACHE/venvs/$1" stamp
+    local -a install=("$what")
+    shift 2
+    if [ -f "$REQUIREMENTS/$what" ]; then
+        what=$(cat "$REQUIREMENTS/$what")
+        install=(-r "$REQUIREMENTS/${install[0]}")
+    fi
+    stamp=$("$PYTHON" --version; echo "$@"; echo "$what")
+    [ "$(cat "$venv/stamp" 2>/dev/null)" = "$stamp" ] && return 0
+    echo "  making the Python environment $name"
+    rm -rf "$venv"
+    mkdir -p "$CACHE/venvs"
+    "$PYTHON" -m venv "$@" "$venv" &&
+        again 1200 "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps \
+            "${install[@]}" && printf '%s\n' "$stamp" >"$venv/stamp"
+}

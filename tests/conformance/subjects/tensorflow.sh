@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# TensorFlow 2: parameter servers, and all-reduce with and without a chief. TF_CONFIG is all it gets.
+packages=python3-venv
+venv=tensorflow
+limit=300
+
+prepare() { make_venv tensorflow tensorflow.txt; }
+
+# tf_job REPLICAS CODE: a job of the Python lines of CODE, which know who they are (role, index), have
+# serve(), and say by failing() that they are about to fail.
+tf_job() {
+    cat >job.py <<EOF
+import os, sys, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+role, index = resolver.task_type, resolver.task_id
+
+def failing():
+    open("failed_at", "w").write(str(time.time()))
+
+def serve():
+    server = tf.distribute.Server(resolver.cluster_spec(), job_name=role, task_index=index)
+    print("serves", flush=True)
+    return server
+$2
+EOF
+    cat >job.yml <<EOF
+version: 1
+kind: experiment
+framework: tensorflow
+environment:
+  replicas: $1
+run:
+  cmd: python3 job.py
+EOF
+}
+
+test_parameter_servers_train_and_are_ended_after_the_chief() {
+    myelin run examples/tensorflow-ps/polyaxonfile.yml
+    expect_status 0
+    expect_out '^ps\.0 .*ps 0 serves$'
+    expect_out '^worker\.0 .*batch 0 of this worker, loss'
+    expect_out '^worker\.1 .*batch 0 of this worker, loss'
+    expect_out '^master\.0 .*kept by /job:ps/'
+    expect_out '^master\.0 .*result: .* 625 steps$'
+    expect_learned
+    expect_nobody_left
+}
+
+test_chief_and_workers_train_one_model() {
+    myelin run examples/tensorflow-multiworker/polyaxonfile.yml
+    expect_status 0
+    expect_out '^master\.0 .*chief 0, one of 3: weights equal$'
+    expect_out '^worker\.0 .*worker 0, one of 3: weights equal$'
+    expect_out '^worker\.1 .*worker 1, one of 3: weights equal$'
+    expect_out '^master\.0 .*result: loss'
+    expect_learned
+    expect_nobody_left
+}
+
+test_without_a_chief_worker_0_is_the_chief() {
+    local index
+    myelin run examples/tensorflow-masterless/polyaxonfile.yml
+    expect_status 0
+    for index in 0 1 2; do
+        expect_out "^worker\.$index .*worker $index, one of 3: weights equal\$"
+    done
+    expect_out '^worker\.0 .*result: loss'
+    expect_learned
+    expect_nobody_left
+}
+
+test_a_worker_that_dies_under_parameter_servers_is_named() {
+    # The chief by itself would wait for this worker to come back, for ever.
+    tf_job '{n_workers: 2, n_ps: 1}' '
+if role == "ps":
+    serve().join()
+elif role == "worker":
+    server = serve()
+    while index == 0 or not os.path.exists("chief_has_begun"):
+        time.sleep(0.1)
+    failing()
+    sys.exit(41)
+strategy = tf.distribute.ParameterServerStrategy(resolver)
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+with strategy.scope():
+    variable = tf.Variable(0.0)
+step = tf.function(lambda: variable.assign_add(1.0))
+while True:
+    coordinator.schedule(step)
+    coordinator.join()
+    open("chief_has_begun", "w")'
+    myelin run job.yml
+    expect_status 41
+    expect_err 'worker\.1 .*41'
+    expect_over_soon
+    expect_nobody_left
+}
+
+test_a_worker_that_raises_is_the_one_named() {
+    tf_job '{n_workers: 2}' '
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+@tf.function
+def meet():
+    return strategy.reduce("SUM", strategy.run(lambda: tf.constant(1.0)), axis=None)
+assert float(meet()) == 3
+if role == "worker" and index == 0:
+    failing()
+    raise ValueError("the batch of worker 0 is rotten")
+meet()'
+    myelin run job.yml
+    expect_status 1
+    expect_err 'worker\.0 .*(exit|code|status).*1'
+    expect_err 'ValueError: the batch of worker 0 is rotten'
+    expect_over_soon
+    expect_nobody_left
+}
