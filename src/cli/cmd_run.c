@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,8 @@ static int start(const struct invocation *in, const struct loaded *loaded, uint3
     struct rundir rundir;
     struct error err;
 
+    if (!invocation_has(in, "detach"))
+        watch_hold_signals(SIG_BLOCK);
     if (plan_check_local(loaded->plan, &err) || rundir_home(&arena, &options.home, &err) ||
         supervisor_start(loaded->plan, &options, &arena, &rundir, &err)) {
         fprintf(stderr, "myelin: cannot run: %s\n", err.message);

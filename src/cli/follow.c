@@ -2,6 +2,8 @@
 #include "cli/follow.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,6 +30,7 @@ void follow_init(struct follow *follow, const struct plan *plan, enum follow_sty
     };
     if (!follow->lines)
         abort();
+    fflush(out);
     for (uint32_t rank = 0; rank < plan->n_tasks; rank++) {
         const struct task_name name = task_name(&plan->tasks[rank]);
         const int width = (int)strlen(name.text);
@@ -36,11 +39,23 @@ void follow_init(struct follow *follow, const struct plan *plan, enum follow_sty
     }
 }
 
+/* Past stdio: that nobody reads any more is no failure of the command. */
 static void flush(struct follow *follow) {
-    if (follow->shown.len &&
-        (fwrite(follow->shown.data, 1, follow->shown.len, follow->out) != follow->shown.len ||
-         fflush(follow->out) != 0))
-        follow->is_broken = true;
+    const char *bytes = follow->shown.data;
+    size_t n = follow->shown.len;
+
+    while (n > 0 && !follow->is_broken) {
+        const ssize_t written = write(fileno(follow->out), bytes, n);
+
+        if (written < 0 && errno == EAGAIN)
+            poll(&(struct pollfd){ .fd = fileno(follow->out), .events = POLLOUT }, 1, -1);
+        else if (written < 0 && errno != EINTR)
+            follow->is_broken = true;
+        if (written > 0) {
+            bytes += written;
+            n -= (size_t)written;
+        }
+    }
     buf_clear(&follow->shown);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "store/owner.h"
@@ -18,6 +19,7 @@
 enum {
     READ_SIZE = 64 * 1024,
     JOURNAL_LINE_MOST = 1 << 20,
+    OWNER_WAITS_MOST = 10000,
     LOOK_EVERY_MS = 1000, /* whether the run still has an owner; also for a lost notification */
 };
 
@@ -147,6 +149,15 @@ static void read_journal(struct watcher *w) {
     }
 }
 
+/* The last line is written a moment before its writer is gone: nothing of a run is left only then. */
+static void wait_for_owner(const struct rundir *rundir) {
+    const struct timespec pause = { .tv_nsec = 500000 };
+    pid_t pid;
+
+    for (int i = 0; i < OWNER_WAITS_MOST && owner_lives(rundir, &pid); i++)
+        nanosleep(&pause, NULL);
+}
+
 static void finish(struct watcher *w, enum watch_outcome outcome) {
     w->outcome = outcome;
     event_base_loopbreak(w->base);
@@ -164,6 +175,7 @@ static void look(struct watcher *w) {
     for (uint32_t rank = 0; w->is_following && rank < w->plan.n_tasks; rank++)
         if (!w->logs[rank].is_over)
             end_log(w, rank);
+    wait_for_owner(w->rundir);
     finish(w, WATCH_OVER);
 }
 
@@ -226,6 +238,15 @@ static void on_signal(evutil_socket_t number, short what, void *context) {
 
 /* ---- the life of a watcher ---- */
 
+void watch_hold_signals(int how) {
+    sigset_t held;
+
+    sigemptyset(&held);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        sigaddset(&held, signals[i]);
+    sigprocmask(how, &held, NULL);
+}
+
 static void add_signals(struct watcher *w) {
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
@@ -239,6 +260,7 @@ static void add_signals(struct watcher *w) {
             abort();
         event_add(w->signal_events[i], NULL);
     }
+    watch_hold_signals(SIG_UNBLOCK);
 }
 
 static int watcher_init(struct watcher *w, struct error *err) {

@@ -27,6 +27,11 @@ enum watch_outcome {
     WATCH_LEFT, /* the watcher was told to go; the run goes on */
 };
 
+/* Holds back (SIG_BLOCK) the signals that watching answers, from before a run is started until
+ * it is watched: else an interrupt in between would end the follower and not the run. watch_run
+ * takes them again. */
+void watch_hold_signals(int how);
+
 /* Watches until the run is over. `record` is filled in anew; released by the caller. */
 MUST_CHECK int watch_run(const struct rundir *rundir, const struct watch_options *options,
                          struct run_record *record, enum watch_outcome *outcome, struct error *err);

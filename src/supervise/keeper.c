@@ -29,15 +29,16 @@ static void detach(void) {
         close(null);
 }
 
-static void set_default_signals(void) {
+/* Forgets what was sent before, and takes signals again, those of `held` still not. */
+static void begin_anew(const sigset_t *held) {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD };
-    sigset_t none;
 
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        signal(numbers[i], SIG_IGN); /* which drops a pending one */
         signal(numbers[i], SIG_DFL);
+    }
     signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigprocmask(SIG_SETMASK, held, NULL);
 }
 
 /* Ends all that descends from us, also what forks meanwhile. */
@@ -73,9 +74,25 @@ static int watch(pid_t supervisor, const sigset_t *signals) {
     }
 }
 
+static void fill_orders(sigset_t *orders) {
+    sigemptyset(orders);
+    sigaddset(orders, KEEPER_STOP);
+    sigaddset(orders, KEEPER_KILL);
+}
+
+void keeper_take_orders(void) {
+    sigset_t orders;
+
+    fill_orders(&orders);
+    sigprocmask(SIG_UNBLOCK, &orders, NULL);
+}
+
 static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
+    sigset_t orders;
+
     prctl(PR_SET_NAME, "myelin-super");
-    set_default_signals();
+    fill_orders(&orders);
+    sigprocmask(SIG_SETMASK, &orders, NULL);
     prctl(PR_SET_PDEATHSIG, KEEPER_STOP);
     if (getppid() != keeper)
         _exit(1); /* it is gone already: nothing was started */
@@ -91,11 +108,9 @@ static void keeper_main(const struct keeper_work *work) {
 
     prctl(PR_SET_NAME, "myelin-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    sigemptyset(&signals);
-    sigaddset(&signals, KEEPER_STOP);
-    sigaddset(&signals, KEEPER_KILL);
+    fill_orders(&signals);
     sigaddset(&signals, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
+    begin_anew(&signals);
     supervisor = fork();
     if (supervisor == 0)
         supervisor_main(work, keeper);
@@ -109,14 +124,23 @@ static void keeper_main(const struct keeper_work *work) {
 }
 
 int keeper_start(const struct keeper_work *work, pid_t *pid, struct error *err) {
-    pid_t keeper = fork();
+    sigset_t all, before;
+    pid_t keeper;
+    int errnum;
 
-    if (keeper < 0)
-        return error_set_errno(err, errno, "cannot make a process for the supervisor");
+    /* An interrupt at the terminal is the caller's to answer, also one that comes before the
+     * keeper has left the caller's process group. */
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    keeper = fork();
+    errnum = errno;
     if (keeper == 0) {
         detach();
         keeper_main(work);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (keeper < 0)
+        return error_set_errno(err, errnum, "cannot make a process for the supervisor");
     *pid = keeper;
     return 0;
 }

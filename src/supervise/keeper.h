@@ -27,13 +27,17 @@ enum {
 
 struct keeper_work {
     /* Runs in the supervisor's process, in a session without a terminal, until the run is over.
-     * Gets KEEPER_STOP and KEEPER_KILL as signals. */
+     * Gets KEEPER_STOP and KEEPER_KILL as signals, which wait until it calls
+     * keeper_take_orders. */
     void (*supervise)(void *context);
     /* Runs in the keeper, once nothing of the run is left, if the supervisor died of something;
      * `wait_status` is as of waitpid. */
     void (*orphaned)(void *context, int wait_status);
     void *context;
 };
+
+/* In the supervisor, once its handlers are in place. */
+void keeper_take_orders(void);
 
 /* Returns in the caller with the keeper's process number; the keeper lives on by itself. */
 MUST_CHECK int keeper_start(const struct keeper_work *work, pid_t *pid, struct error *err);

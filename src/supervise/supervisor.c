@@ -297,6 +297,7 @@ static void supervise(void *context) {
         abort();
     event_add(stop, NULL);
     event_add(kill, NULL);
+    keeper_take_orders();
     event_base_dispatch(supervisor->base);
     write_checked(&supervisor->journal); /* the backend says `gone` only when it has looked */
     write_verdict(supervisor);

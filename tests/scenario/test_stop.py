@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever ends a run, nothing of it is left: each of these is also held to that by the stage."""
 import os
+import pathlib
 import signal
 import time
 
@@ -130,19 +131,76 @@ def test_a_run_that_was_told_to_ignore_hangups_goes_on(scenario):
 
 
 CHILDREN = "sleep 600 & setsid sleep 600 & sleep 0.1; touch up.$RANK; wait"
-NO_KEEPER = pytest.mark.xfail(strict=True, reason="only the tasks are tied to the supervisor, not their children")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [pytest.param(SLEEPERS, id="tasks"), pytest.param(CHILDREN, id="their children", marks=NO_KEEPER)],
-)
-def test_nobody_survives_the_death_of_the_supervisor(scenario, text):
-    process = start_gang(scenario, text, size=3)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=5)
-    deadline = time.monotonic() + 3
+def keeper_of(scenario, run=1):
+    """The process that the run's lock names, and its child: keeper and supervisor."""
+    keeper = int((scenario.home / "runs" / str(run) / "lock").read_text())
+    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+    return keeper, int(children[0])
+
+
+def nobody_is_left(scenario, seconds=5):
+    deadline = time.monotonic() + seconds
     while scenario.left() and time.monotonic() < deadline:
         time.sleep(0.02)
-    left = scenario.clean()
-    assert not left
+    return not scenario.clean()
+
+
+@pytest.mark.parametrize("text", [pytest.param(SLEEPERS, id="tasks"), pytest.param(CHILDREN, id="their children")])
+def test_nobody_survives_the_death_of_the_supervisor(scenario, text):
+    process = start_gang(scenario, text, size=3)
+    _, supervisor = keeper_of(scenario)
+    os.kill(supervisor, signal.SIGKILL)
+    ended = scenario.finish(process)
+    assert ended.status == 125, ended
+    assert "the supervisor was ended by signal 9 (SIGKILL)" in ended.err, ended
+    assert nobody_is_left(scenario)
+
+
+@pytest.mark.parametrize("text", [pytest.param(SLEEPERS, id="tasks"), pytest.param(CHILDREN, id="their children")])
+def test_the_death_of_the_keeper_stops_the_run(scenario, text):
+    process = start_gang(scenario, text, size=3)
+    keeper, _ = keeper_of(scenario)
+    os.kill(keeper, signal.SIGKILL)
+    ended = scenario.finish(process)
+    assert ended.status == 130, ended
+    assert nobody_is_left(scenario)
+
+
+def test_tasks_die_with_both_of_them_and_the_follower_says_so(scenario):
+    process = start_gang(scenario, SLEEPERS, size=3)
+    keeper, supervisor = keeper_of(scenario)
+    os.kill(keeper, signal.SIGSTOP)  # so that it cannot answer the death of the other
+    os.kill(supervisor, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
+    ended = scenario.finish(process)
+    assert ended.status == 125, ended
+    assert "were killed" in ended.err, ended
+    assert nobody_is_left(scenario)
+
+
+def test_a_follower_that_dies_leaves_the_run_alone(scenario):
+    job = scenario.job(scenario.script("touch up; while [ ! -e go ]; do sleep 0.05; done; touch done"))
+    process = scenario.start("run", job)
+    scenario.wait_for("up")
+    process.kill()
+    process.communicate(timeout=5)
+    (scenario.directory / "go").touch()
+    scenario.wait_for("done")
+    assert nobody_is_left(scenario)
+
+
+def test_a_closed_terminal_leaves_the_run_alone_unless_told(scenario):
+    job = scenario.job(scenario.script("touch up; while [ ! -e go ]; do sleep 0.05; done; touch done"))
+    process = scenario.start("run", job)
+    scenario.wait_for("up")
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=5)
+    (scenario.directory / "go").touch()
+    scenario.wait_for("done")
+    assert nobody_is_left(scenario)
+    process = start_gang(scenario, SLEEPERS, "--stop-on-hangup", size=2)
+    process.send_signal(signal.SIGHUP)
+    assert scenario.finish(process).status == 130
+    assert nobody_is_left(scenario)

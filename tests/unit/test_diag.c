@@ -78,6 +78,7 @@ static void a_long_line_is_cut_to_a_window_around_the_place(void **state) {
         show(text, sizeof text, offset / 3 * 3, 3, DIAG_PLAIN, &out);
         assert_int_equal(utf8_valid_prefix(out.data, out.len), out.len);
         assert_true(out.len < 600);
+        assert_null(strchr(strstr(out.data, " | "), '.')); /* no character is cut */
     }
     AUTO(buf) out = BUF_INIT(4096);
     const char *line, *carets;
@@ -218,15 +219,11 @@ static const char *const names[] = { "environment", "framework", "run",      "bu
 
 static void a_mistyped_name_finds_the_one_that_was_meant(void **state) {
     static const char *const rows[][2] = {
-        { "enviroment", "environment" },
-        { "Environment", "environment" },
-        { "n-workers", "n_workers" },
-        { "nworkers", "n_workers" },
-        { "frmaework", "framework" },
-        { "verison", "version" },
-        { "rnu", "run" },
-        { "request", "requests" },
-        { "workers", "worker" },
+        { "enviroment", "environment" }, { "Environment", "environment" },
+        { "n-workers", "n_workers" },    { "nworkers", "n_workers" },
+        { "frmaework", "framework" },    { "rfamewokr", "framework" },
+        { "verison", "version" },        { "rnu", "run" },
+        { "request", "requests" },       { "workers", "worker" },
     };
     static const char *const far[] = { "", "x", "zzzzzzzz", "hptuning", "something_else" };
 

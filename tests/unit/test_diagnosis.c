@@ -396,6 +396,8 @@ static void prefixes_of_logs_are_seen_through(void **unused) {
              "/usr/lib/python3.8/multiprocessing/resource_tracker.py:203: UserWarning: "
              "resource_tracker: There appear to be 1 leaked semaphore objects\n"
              "  warnings.warn('resource_tracker: There appear to be %d '\n",
+        HEAD "  File \"train.py\", line 3, in step\n    main()\nINFO: reading the next shard\n"
+             "ValueError: shapes do not match\n",
         /* cut at the front, in the middle of a frame */
         "ada/train.py\", line 6, in <module>\n    main()\n"
         "  File \"/home/ada/train.py\", line 3, in step\n"
