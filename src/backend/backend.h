@@ -22,8 +22,8 @@ struct event_base;
 
 /* What one task is started with. Owned by the describer, valid until its next call. */
 struct task_start {
-    const char *name;      /* "worker.2" */
-    char *const *argv;     /* argv[0] is looked up in the PATH of envp */
+    const char *name;  /* "worker.2" */
+    char *const *argv; /* argv[0] is looked up in the PATH of envp */
     char *const *envp;
     const char *directory; /* where it starts */
 };

@@ -149,7 +149,8 @@ static void read_journal(struct watcher *w) {
     }
 }
 
-/* The last line is written a moment before its writer is gone: nothing of a run is left only then. */
+/* The last line is written a moment before its writer is gone: nothing of a run is left only then.
+ */
 static void wait_for_owner(const struct rundir *rundir) {
     const struct timespec pause = { .tv_nsec = 500000 };
     pid_t pid;

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "spec/render.h"
 #include "template/template.h"
@@ -226,13 +227,27 @@ static void check_declaration(struct decoder *decoder, const struct io_fields *i
                   "add `is_optional: true`, or remove the default");
 }
 
+/* `-P flag=true` is a text, and Python would spell it True: both are meant. */
+static struct node truth_spelled(const struct node *value) {
+    if (value->kind == NODE_TEXT && strcasecmp(value->text, "true") == 0)
+        return node_bool(true, node_place(value));
+    if (value->kind == NODE_TEXT && strcasecmp(value->text, "false") == 0)
+        return node_bool(false, node_place(value));
+    return *value;
+}
+
 /* What templates see for one declared name; null where nothing is given. */
 static struct node declared_value(struct decoder *decoder, const struct io_fields *io,
                                   const struct node_index *params, bool is_input) {
     const struct member *given = node_index_find(params, field_text(io->name));
     const struct node *value = given ? &given->value : NULL;
     const char *text;
+    struct node truth;
 
+    if (value && io->type.at && strcmp(field_text(io->type), "bool") == 0) {
+        truth = truth_spelled(value);
+        value = &truth;
+    }
     if (!value && io->fallback.at)
         value = &io->fallback.at->value;
     if (!value) {

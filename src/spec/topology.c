@@ -371,13 +371,15 @@ static void settle_framework(struct builder *builder, const struct member *label
 
         if (section->framework == FRAMEWORK_NONE)
             continue;
-        if (named)
-            diag_note(diag_error(builder->decoder->diags, member_place(section->at),
-                                 "two frameworks are named: `%s` and `%s`", named->at->key,
-                                 section->at->key),
-                      member_place(named->at), "the other one is here");
-        else
+        if (!named) {
             named = section;
+            continue;
+        }
+        diag_note(diag_error(builder->decoder->diags, member_place(section->at),
+                             "two frameworks are named: `%s` and `%s`", named->at->key,
+                             section->at->key),
+                  member_place(named->at), "the other one is here");
+        builder->n_sections = i; /* what the second one says would only seem to be given twice */
     }
     spec->framework_label = label ? label->value.text : named ? named->at->key : NULL;
     if (label) {

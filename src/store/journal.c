@@ -21,7 +21,7 @@ static int journal_open(struct journal *journal, const struct rundir *rundir, in
     if (snprintf(path, sizeof path, "%s/events.jsonl", rundir->path) >= (int)sizeof path)
         return error_set(err, ERROR_INVALID, "the path of the run is too long");
     *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES) };
-    journal->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0666);
+    journal->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (journal->fd < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", path);
     clock_gettime(CLOCK_MONOTONIC, &journal->started);
@@ -42,12 +42,22 @@ int journal_create(struct journal *journal, const struct rundir *rundir, uint32_
     return 0;
 }
 
+/* Whoever wrote last may have died in the middle of a line. */
+static bool ends_in_a_cut_line(int fd) {
+    off_t end = lseek(fd, 0, SEEK_END);
+    char last;
+
+    return end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n';
+}
+
 int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_t seq,
                    double elapsed_s, struct error *err) {
     if (journal_open(journal, rundir, 0, err))
         return -1;
     journal->seq = seq;
     journal->started.tv_sec -= (time_t)elapsed_s;
+    journal->started.tv_nsec -= (long)((elapsed_s - (double)(time_t)elapsed_s) * 1e9);
+    journal->is_cut = ends_in_a_cut_line(journal->fd);
     return 0;
 }
 
@@ -90,13 +100,25 @@ struct json *journal_begin(struct journal *journal, const char *event) {
     return json;
 }
 
+/* A line never goes on where another was cut: that would lose both. */
+static bool append_line(struct journal *journal) {
+    const struct buf *line = &journal->line;
+    ssize_t n;
+
+    if (journal->is_cut && write(journal->fd, "\n", 1) != 1)
+        return false;
+    journal->is_cut = false;
+    n = write(journal->fd, line->data, line->len);
+    journal->is_cut = n > 0 && n < (ssize_t)line->len;
+    return n == (ssize_t)line->len;
+}
+
 void journal_end(struct journal *journal, enum journal_manner manner) {
     struct error err;
 
     json_end(&journal->json);
     if (json_finish(&journal->json, &err) || buf_append(&journal->line, "\n", 1, &err) ||
-        journal->fd < 0 ||
-        write(journal->fd, journal->line.data, journal->line.len) != (ssize_t)journal->line.len) {
+        journal->fd < 0 || !append_line(journal)) {
         journal->lost++;
         return;
     }

@@ -23,6 +23,7 @@ struct journal {
     struct buf line;
     struct json json;
     uint64_t lost; /* lines that could not be written */
+    bool is_cut;   /* the file ends in the middle of a line */
 };
 
 /* Makes the file. Fails where a run cannot be recorded. */

@@ -10,6 +10,8 @@
 
 enum { JOURNAL_MAX = 1 << 30, TASKS_MAX_READ = 1000000 };
 
+#define SECONDS_MOST 1e10 /* three hundred years */
+
 void record_init(struct run_record *record, const struct rundir *rundir) {
     *record = (struct run_record){ .exit_status = EXIT_STATUS_NONE, .first_failed = -1 };
     record->rundir = rundir_copy(rundir, &record->arena);
@@ -41,12 +43,16 @@ static int64_t int_of(const struct node *line, const char *key, int64_t fallback
     return node && node->kind == NODE_INT ? node->integer : fallback;
 }
 
+/* A span of time; 0 for what is none. */
 static double seconds_of(const struct node *line, const char *key) {
     const struct node *node = node_get(line, key);
+    double seconds = 0;
 
     if (node && node->kind == NODE_FLOAT)
-        return node->number;
-    return node && node->kind == NODE_INT ? (double)node->integer : 0;
+        seconds = node->number;
+    else if (node && node->kind == NODE_INT)
+        seconds = (double)node->integer;
+    return seconds > 0 && seconds < SECONDS_MOST ? seconds : 0;
 }
 
 /* ---- events ---- */
@@ -58,7 +64,7 @@ static void make_tasks(struct run_record *record, const struct node *counts) {
     for (enum role role = 0; role < ROLE_COUNT; role++) {
         int64_t n = int_of(counts, role_name(role), 0);
 
-        if (n < 0 || n > TASKS_MAX_READ)
+        if (n < 0 || n > TASKS_MAX_READ - total)
             n = 0;
         record->n_role[role] = (uint32_t)n;
         total += n;
@@ -90,6 +96,20 @@ static bool on_created(struct run_record *record, const struct node *line) {
     return true;
 }
 
+/* Nothing of a run outlives it: a task that was not told to have ended did so with the run. */
+static void end_tasks(struct run_record *record, double elapsed_s) {
+    for (uint32_t rank = 0; rank < record->n_tasks; rank++) {
+        struct task_record *task = &record->tasks[rank];
+
+        if (state_is_final(task->state))
+            continue;
+        task->reason = task->started_s >= 0 ? "ended with the run" : "was not started";
+        if (task->started_s >= 0)
+            task->ended_s = elapsed_s;
+        task->state = STATE_STOPPED;
+    }
+}
+
 static bool on_status(struct run_record *record, const struct node *line) {
     const char *name = text_of(line, "status");
     enum state state;
@@ -102,8 +122,10 @@ static bool on_status(struct run_record *record, const struct node *line) {
     record->hint = kept(record, line, "hint");
     record->exit_status = (int)int_of(line, "exit_status", EXIT_STATUS_NONE);
     record->first_failed = int_of(line, "first_failed", -1);
-    if (record->first_failed >= record->n_tasks)
+    if (record->first_failed < 0 || record->first_failed >= record->n_tasks)
         record->first_failed = -1;
+    if (state_is_final(state))
+        end_tasks(record, seconds_of(line, "elapsed"));
     return true;
 }
 
@@ -170,7 +192,7 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
     bool good = false;
 
     *notice = NULL;
-    if (json_read(line, n, &scratch, &node, &err) == 0 && (event = text_of(&node, "event"))) {
+    if (!state_is_final(record->state) && json_read(line, n, &scratch, &node, &err) == 0 && (event = text_of(&node, "event"))) {
         for (size_t i = 0; i < ARRAY_LEN(events); i++)
             if (strcmp(events[i].event, event) == 0) {
                 good = events[i].apply(record, &node);

@@ -2,6 +2,9 @@
 /*
  * What is known of a run, made from its journal: by whoever follows it while it goes on, and
  * by whoever looks at it years later. Feeding the same lines gives the same record.
+ *
+ * Final is final: what follows the line that ends a run is counted as bad and changes nothing
+ * else. Tasks whose end no line tells ended with the run.
  */
 #ifndef STORE_RECORD_H
 #define STORE_RECORD_H

@@ -55,12 +55,12 @@ static int make_path(const char *path, struct error *err) {
     return 0;
 }
 
-/* The number that a name is, or 0. */
+/* The number that a name is as we write it, without leading zeros, or 0. */
 static unsigned long id_of(const char *name) {
     char *end;
     unsigned long id;
 
-    if (!isdigit((unsigned char)name[0]))
+    if (!isdigit((unsigned char)name[0]) || name[0] == '0')
         return 0;
     id = strtoul(name, &end, 10);
     return *end == '\0' && id <= ID_LAST ? id : 0;

@@ -18,6 +18,8 @@
 
 static const char local_host[] = "127.0.0.1";
 
+enum { DIAGNOSED_OUTPUT = 64 * 1024 };
+
 /* Written once: a gang of n asks n * n times, as each task is told all addresses. */
 struct port_text {
     char digits[8];
@@ -45,7 +47,8 @@ struct run {
     struct task_state *tasks;
     struct tasklog *logs;
     bool log_trouble_told;
-    struct event linger_event;
+    uint32_t n_ended;
+    struct event linger_event, doubt_event;
 };
 
 static void enter(struct run *run, enum run_phase phase) {
@@ -117,6 +120,7 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
 
 static void stop_gang(struct run *run, enum stop_manner manner) {
     evtimer_del(&run->linger_event);
+    evtimer_del(&run->doubt_event);
     run->backend->ops->stop(run->backend, manner, run->options.grace_ms);
 }
 
@@ -127,6 +131,52 @@ static void on_linger_over(evutil_socket_t fd, short what, void *arg) {
     verdict_stopping(&run->state.verdict);
     enter(run, RUN_STOPPING);
     stop_gang(run, STOP_GRACEFULLY);
+}
+
+static void diagnose_task(const struct run *run, uint32_t rank, struct diagnosis *why) {
+    const struct task_name name = task_name(&run->state.plan->tasks[rank]);
+    AUTO(buf) output = BUF_INIT(DIAGNOSED_OUTPUT);
+
+    tasklog_tail(run->options.rundir->logs, name.text, &output);
+    diagnose(name.text, &run->tasks[rank].end, output.data, output.len, why);
+}
+
+static void stop_after_failure(struct run *run) {
+    verdict_stopping(&run->state.verdict);
+    enter(run, RUN_STOPPING);
+    stop_gang(run, STOP_GRACEFULLY);
+}
+
+static void on_doubt_over(evutil_socket_t fd, short what, void *arg) {
+    (void)fd, (void)what;
+    stop_after_failure(arg);
+}
+
+/* A task that says that it lost a peer is rarely the cause: the peer is given a moment to end,
+ * before it would be told to. */
+static void act_on_failure(struct run *run) {
+    const struct timeval doubt = { .tv_usec = RUN_DOUBT_MS * 1000 };
+
+    diagnose_task(run, run->state.verdict.first_failed, &run->state.why);
+    if (run->state.why.blame != BLAMES_NOBODY && run->n_ended < run->state.plan->n_tasks)
+        evtimer_add(&run->doubt_event, &doubt);
+    else
+        stop_after_failure(run);
+}
+
+/* While it is in doubt who failed: is this the one? */
+static void reconsider(struct run *run, uint32_t rank) {
+    struct diagnosis why;
+
+    if (run->tasks[rank].fate == FATE_FAILED) {
+        diagnose_task(run, rank, &why);
+        if (diagnosis_is_echo(&why, &run->state.why)) {
+            verdict_blame(&run->state.verdict, rank, &run->tasks[rank].end);
+            run->state.why = why;
+        }
+    }
+    if (run->state.why.blame == BLAMES_NOBODY || run->n_ended == run->state.plan->n_tasks)
+        stop_after_failure(run);
 }
 
 /* What the verdict, right after it has fallen, leads to. */
@@ -141,11 +191,7 @@ static void act_on_verdict(struct run *run) {
         enter(run, RUN_LINGERING);
         evtimer_add(&run->linger_event, &linger);
         break;
-    case VERDICT_FAILED:
-        verdict_stopping(&run->state.verdict);
-        enter(run, RUN_STOPPING);
-        stop_gang(run, STOP_GRACEFULLY);
-        break;
+    case VERDICT_FAILED: act_on_failure(run); break;
     case VERDICT_STOPPED:
     case VERDICT_RUNNING:
     case VERDICT_STATE_COUNT: break;
@@ -163,15 +209,19 @@ static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
     task->was_started = end->kind != TASK_NOT_STARTED;
     if (end->message)
         task->end.message = arena_text(&run->arena, end->message, strlen(end->message));
+    run->n_ended++;
     run->observer.ended(run->observer.context, rank, task);
     if (was_running && run->state.verdict.state != VERDICT_RUNNING)
         act_on_verdict(run);
+    else if (evtimer_pending(&run->doubt_event, NULL))
+        reconsider(run, rank);
 }
 
 static void on_gone(void *context) {
     struct run *run = context;
 
     evtimer_del(&run->linger_event);
+    evtimer_del(&run->doubt_event);
     enter(run, RUN_OVER);
 }
 
@@ -274,6 +324,7 @@ int run_start(const struct plan *plan, const struct run_options *options, struct
     run->state.tasks = run->tasks;
     verdict_init(&run->state.verdict, framework_facts(plan->framework)->success, plan->n_role);
     evtimer_assign(&run->linger_event, base, on_linger_over, run);
+    evtimer_assign(&run->doubt_event, base, on_doubt_over, run);
     if (prepare(run, err) || launch(run, err)) {
         run_free(run);
         return -1;
@@ -300,6 +351,7 @@ void run_free(struct run *run) {
     for (uint32_t rank = 0; rank < run->state.plan->n_tasks; rank++)
         tasklog_close(&run->logs[rank]);
     evtimer_del(&run->linger_event);
+    evtimer_del(&run->doubt_event);
     if (run->backend)
         run->backend->ops->free(run->backend);
     rendezvous_free(run->rendezvous);

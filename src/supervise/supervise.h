@@ -8,7 +8,8 @@
  *                         └─ failed or stopped ──► STOPPING ──┘
  *
  * LINGERING: tasks that do not count (a parameter server) may finish by themselves for
- * linger_ms, and are then stopped. The first failure stops the gang at once.
+ * linger_ms, and are then stopped. The first failure stops the gang at once; only one that
+ * reads like the loss of a peer waits a moment for the peer, whose end is then the cause.
  */
 #ifndef SUPERVISE_SUPERVISE_H
 #define SUPERVISE_SUPERVISE_H
@@ -16,11 +17,16 @@
 #include "backend/backend.h"
 #include "model/plan.h"
 #include "store/rundir.h"
+#include "supervise/diagnosis.h"
 #include "supervise/verdict.h"
 
 struct event_base;
 
-enum { RUN_GRACE_MS = 10 * 1000, RUN_LINGER_MS = 3 * 1000 };
+enum {
+    RUN_GRACE_MS = 10 * 1000,
+    RUN_LINGER_MS = 3 * 1000,
+    RUN_DOUBT_MS = 400, /* how long a task that blames another waits for that one's own end */
+};
 
 enum run_phase { RUN_LAUNCHING, RUN_RUNNING, RUN_LINGERING, RUN_STOPPING, RUN_OVER };
 
@@ -37,6 +43,7 @@ struct run_status {
     const struct plan *plan;
     enum run_phase phase;
     struct verdict verdict;
+    struct diagnosis why;           /* with VERDICT_FAILED: of the first failing task */
     const struct task_state *tasks; /* by rank */
 };
 

@@ -21,11 +21,10 @@
 #include "supervise/diagnosis.h"
 #include "supervise/keeper.h"
 #include "supervise/supervise.h"
-#include "supervise/tasklog.h"
 
 extern char **environ;
 
-enum { UUID_TEXT = 33, OWN_FAILURE = 125, BOOT_ID_MAX = 64, DIAGNOSED_OUTPUT = 64 * 1024 };
+enum { UUID_TEXT = 33, OWN_FAILURE = 125, BOOT_ID_MAX = 64 };
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
 struct supervisor {
@@ -221,28 +220,18 @@ static void on_notice(void *context, const char *sentence) {
 
 /* ---- the verdict ---- */
 
-static void diagnose_task(struct supervisor *supervisor, uint32_t rank, struct diagnosis *why) {
-    const struct run_status *status = run_status(supervisor->run);
-    const struct task_name name = task_name(&status->plan->tasks[rank]);
-    AUTO(buf) output = BUF_INIT(DIAGNOSED_OUTPUT);
-
-    tasklog_tail(supervisor->rundir.logs, name.text, &output);
-    diagnose(name.text, &status->tasks[rank].end, output.data, output.len, why);
-}
-
 static void write_verdict(struct supervisor *supervisor) {
     const struct run_status *status = run_status(supervisor->run);
     const struct verdict *verdict = &status->verdict;
     int exit_status = verdict_exit_status(verdict);
-    struct diagnosis why;
+    const struct diagnosis *why = &status->why;
 
     switch (verdict->state) {
     case VERDICT_SUCCEEDED:
         write_end(&supervisor->journal, STATE_SUCCEEDED, NULL, NULL, -1, exit_status);
         return;
     case VERDICT_FAILED:
-        diagnose_task(supervisor, verdict->first_failed, &why);
-        write_end(&supervisor->journal, STATE_FAILED, why.sentence, &why, verdict->first_failed,
+        write_end(&supervisor->journal, STATE_FAILED, why->sentence, why, verdict->first_failed,
                   exit_status);
         return;
     case VERDICT_STOPPED:

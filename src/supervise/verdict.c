@@ -80,12 +80,17 @@ enum task_fate verdict_ended(struct verdict *verdict, uint32_t rank, const struc
         return fate;
     if (fate == FATE_FAILED || fate == FATE_NOT_STARTED) {
         verdict->state = VERDICT_FAILED;
-        verdict->first_failed = rank;
-        verdict->first_end = (struct task_end){ .kind = end->kind, .detail = end->detail };
+        verdict_blame(verdict, rank, end);
     } else if (counts(verdict, rank) && --verdict->awaited == 0) {
         verdict->state = VERDICT_SUCCEEDED;
     }
     return fate;
+}
+
+void verdict_blame(struct verdict *verdict, uint32_t rank, const struct task_end *end) {
+    assert(verdict->state == VERDICT_FAILED && !verdict->stopping);
+    verdict->first_failed = rank;
+    verdict->first_end = (struct task_end){ .kind = end->kind, .detail = end->detail };
 }
 
 void verdict_stop(struct verdict *verdict) {

@@ -58,6 +58,10 @@ void verdict_init(struct verdict *verdict, enum success_rule rule,
 /* A task ended; each rank is told once. Returns its fate. */
 enum task_fate verdict_ended(struct verdict *verdict, uint32_t rank, const struct task_end *end);
 
+/* Another task's failure is the cause of the one that came first: it takes its place. Only while
+ * the gang has not been told to end; `end` is of a task that failed. */
+void verdict_blame(struct verdict *verdict, uint32_t rank, const struct task_end *end);
+
 /* The user asked for the end. */
 void verdict_stop(struct verdict *verdict);
 

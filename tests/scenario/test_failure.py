@@ -96,3 +96,34 @@ def test_siblings_of_a_task_that_cannot_start_do_not_stay(scenario):
     ended = scenario.run(job)
     assert ended.status == 127, ended
     assert "worker.0" in ended.err, ended
+
+
+def test_a_task_that_lost_its_peer_is_not_blamed_for_it(scenario):
+    """The peer breaks first but is slow to end; who depends on it fails sooner."""
+    cmd = scenario.python(
+        """
+        import os, sys, time
+        if os.environ["RANK"] == "1":
+            time.sleep(0.1)
+            raise ValueError("the shapes do not match")
+        if os.environ["RANK"] == "2":
+            sys.exit("RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711")
+        time.sleep(60)
+        """
+    )
+    ended = scenario.run(scenario.job(cmd, "pytorch", workers=3))
+    assert ended.status == 1
+    assert "worker.0 raised ValueError: the shapes do not match" in ended.err, ended
+    assert ended.seconds < 5
+
+
+def test_a_lost_peer_that_nobody_explains_is_told_as_it_is(scenario):
+    cmd = scenario.script(
+        """
+        [ $RANK = 2 ] && { echo "Connection closed by peer" >&2; exit 7; }
+        exec sleep 60
+        """
+    )
+    ended = scenario.run(scenario.job(cmd, "pytorch", workers=3))
+    assert ended.status == 7 and "worker.1" in ended.err, ended
+    assert ended.seconds < 5

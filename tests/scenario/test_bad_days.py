@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A full disk, a home that cannot be written to, a directory that is gone: defined, and nothing is lost silently."""
+import json
+import os
+import subprocess
+
+import pytest
+
+
+def can_mount():
+    """Whether a mount of our own can be made: as root, or in a user namespace where the system allows them."""
+    return subprocess.run([*own_mounts(), "true"], capture_output=True).returncode == 0
+
+
+def own_mounts():
+    return ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+
+
+def on_small_disk(scenario, bytes_):
+    """A command that starts another one with a home on a disk of that size."""
+    scenario.home.mkdir()
+    script = 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && "$@"; status=$?; cp -r "$MYELIN_HOME" "$KEPT"; exit $status'
+    scenario.environment["KEPT"] = str(scenario.directory / "kept")
+    return [*own_mounts(), "sh", "-c", script, "sh", str(bytes_), str(scenario.home)]
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_on_a_full_disk_the_run_goes_on_and_its_verdict_is_written(scenario):
+    if not can_mount():
+        pytest.skip("no mount can be made here")
+    job = scenario.job(scenario.script("head -c 5000000 /dev/zero; exit 3"))
+    process = scenario.start("run", job, under=on_small_disk(scenario, 1 << 20))
+    ended = scenario.finish(process)
+    assert ended.status == 3, ended
+    assert "output is being lost" in ended.err, ended
+    journal = records(scenario.directory / "kept/runs/1/events.jsonl")
+    assert journal[-1]["status"] == "failed" and journal[-1]["exit_status"] == 3
+    lost = [line["log_lost"] for line in journal if line.get("log_lost")]
+    kept = (scenario.directory / "kept/runs/1/logs/master.0.log").stat().st_size
+    assert kept + lost[0] == 5000000
+
+
+def test_a_disk_without_room_for_a_run_refuses_it_before_anything_starts(scenario):
+    if not can_mount():
+        pytest.skip("no mount can be made here")
+    fill = ["sh", "-c", 'head -c 100000000 /dev/zero > "$MYELIN_HOME/full" 2>/dev/null; exec "$@"', "sh"]
+    job = scenario.job(scenario.script("touch started"))
+    process = scenario.start("run", job, under=[*on_small_disk(scenario, 1 << 16), *fill])
+    ended = scenario.finish(process)
+    assert ended.status == 125 and "No space left" in ended.err, ended
+    assert not (scenario.directory / "started").exists()
+
+
+def test_a_home_that_cannot_be_written_to_is_named(scenario):
+    if os.geteuid() == 0:
+        scenario.home.write_text("a file, not a directory")
+    else:
+        scenario.home.mkdir(mode=0o500)
+    ended = scenario.run(scenario.job("true"))
+    assert ended.status == 125 and str(scenario.home) in ended.err, ended
+
+
+def test_without_any_home_the_way_out_is_told(scenario):
+    del scenario.environment["MYELIN_HOME"]
+    scenario.environment["HOME"] = "/proc/nowhere"
+    ended = scenario.run(scenario.job("true"))
+    assert ended.status == 125 and "/proc/nowhere" in ended.err, ended
+
+
+def test_a_directory_that_is_gone_is_told(scenario):
+    gone = scenario.directory / "gone"
+    gone.mkdir()
+    job = scenario.job("true")
+    process = scenario.start("run", job, under=["sh", "-c", 'rmdir ../gone; exec "$@"', "sh"], cwd=gone)
+    ended = scenario.finish(process)
+    assert ended.status == 125 and "working directory" in ended.err, ended
