@@ -101,7 +101,7 @@ static void print_tail_line(void *context, const char *line, size_t n) {
         fprintf(shown->out, "    %s\n", text.data);
 }
 
-static void report_failure(FILE *out, const struct run_record *run) {
+void report_failure(FILE *out, const struct run_record *run) {
     const struct plan plan = record_plan(run);
 
     if (run->hint)
@@ -133,8 +133,7 @@ void report_end(FILE *out, const struct run_record *run) {
 
 /* ---- JSON ---- */
 
-/* The time `seconds` after an ISO 8601 one, to milliseconds. */
-static void json_time_after(struct json *json, const char *start, double seconds) {
+void json_time_after(struct json *json, const char *start, double seconds) {
     struct tm utc = { 0 };
     const char *rest = start ? strptime(start, "%Y-%m-%dT%H:%M:%S", &utc) : NULL;
     double fraction = rest && *rest == '.' ? strtod(rest, NULL) : 0;
@@ -266,8 +265,14 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_text(json, run->framework);
     json_key(json, "command");
     json_text(json, run->command);
+    json_key(json, "directory");
+    json_text(json, run->directory);
+    json_key(json, "host");
+    json_text(json, run->host);
     json_key(json, "status");
     json_text(json, state_name(run->state));
+    json_key(json, "phase");
+    json_text(json, state_is_final(run->state) ? NULL : run->phase);
     json_key(json, "exit_status");
     if (run->exit_status == EXIT_STATUS_NONE)
         json_null(json);

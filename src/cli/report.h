@@ -17,6 +17,10 @@ void report_start(FILE *out, const struct plan *plan, const struct rundir *rundi
 /* How it ended; if it failed, the first failing task with its last lines. */
 void report_end(FILE *out, const struct run_record *run);
 
+/* What belongs to a failure besides its sentence: the hint, the last lines of the first failing
+ * task, who was stopped because of it, where the logs are. */
+void report_failure(FILE *out, const struct run_record *run);
+
 /* "3.2s", "2m05s", "1h20m". */
 struct duration_text {
     char text[24];
@@ -26,6 +30,9 @@ struct duration_text duration_text(double seconds);
 /* Appends "exited with code 3", "was ended by signal 9 (SIGKILL)" or the like; nothing while it
  * lives. */
 void describe_end(const struct task_record *task, char *out, size_t size);
+
+/* The time `seconds` after an ISO 8601 one, to milliseconds; null where that is none. */
+void json_time_after(struct json *json, const char *start, double seconds);
 
 void write_run_json(struct json *json, const struct run_record *run);
 

@@ -38,7 +38,7 @@ struct watcher {
     struct run_record *record;
     struct plan plan; /* of the record, once it is known */
     struct follow follow;
-    bool is_following;
+    bool is_following, has_caught_up;
     int journal_fd;
     struct buf journal; /* the beginning of a line */
     struct log_file *logs;
@@ -119,7 +119,7 @@ static void feed_line(struct watcher *w, const char *line, size_t n) {
 
     record_feed(w->record, line, n, &notice);
     begin_following(w);
-    if (notice)
+    if (notice && (w->has_caught_up || !w->options->from_end))
         fprintf(stderr, "myelin: %s\n", notice);
 }
 
@@ -167,6 +167,7 @@ static void finish(struct watcher *w, enum watch_outcome outcome) {
 /* Tasks that have ended get their last output shown, and the rest of a line. */
 static void look(struct watcher *w) {
     read_journal(w);
+    w->has_caught_up = true;
     read_logs(w, false);
     for (uint32_t rank = 0; w->is_following && rank < w->plan.n_tasks; rank++)
         if (!w->logs[rank].is_over && state_is_final(w->record->tasks[rank].state))

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,16 +21,23 @@ static int open_lock(const struct rundir *rundir, int flags) {
     return open(path, flags | O_CLOEXEC, 0666);
 }
 
+/* A lock of the open file, not of the process: children share it, the last one ends it, and it
+ * can be asked for without being taken, so that looking never stands in the way of an owner. */
+static struct flock whole_file(short type) {
+    return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
+}
+
 int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
+    struct flock all = whole_file(F_WRLCK);
     int lock = open_lock(rundir, O_RDWR | O_CREAT);
 
     if (lock < 0)
         return error_set_errno(err, errno, "cannot lock run %s", rundir->id);
-    if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+    if (fcntl(lock, F_OFD_SETLK, &all) < 0) {
         int errnum = errno;
 
         close(lock);
-        if (errnum == EWOULDBLOCK)
+        if (errnum == EAGAIN || errnum == EACCES)
             return error_set(err, ERROR_CONFLICT, "run %s is still running", rundir->id);
         return error_set_errno(err, errnum, "cannot lock run %s", rundir->id);
     }
@@ -48,6 +54,7 @@ void owner_announce(int fd, pid_t pid) {
 }
 
 bool owner_lives(const struct rundir *rundir, pid_t *pid) {
+    struct flock all = whole_file(F_WRLCK);
     int fd = open_lock(rundir, O_RDONLY);
     char text[32] = "";
     bool lives;
@@ -55,7 +62,7 @@ bool owner_lives(const struct rundir *rundir, pid_t *pid) {
     *pid = 0;
     if (fd < 0)
         return false;
-    lives = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    lives = fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
     if (lives && pread(fd, text, sizeof text - 1, 0) > 0)
         *pid = (pid_t)atoi(text);
     close(fd);

@@ -192,7 +192,8 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
     bool good = false;
 
     *notice = NULL;
-    if (!state_is_final(record->state) && json_read(line, n, &scratch, &node, &err) == 0 && (event = text_of(&node, "event"))) {
+    if (!state_is_final(record->state) && json_read(line, n, &scratch, &node, &err) == 0 &&
+        (event = text_of(&node, "event"))) {
         for (size_t i = 0; i < ARRAY_LEN(events); i++)
             if (strcmp(events[i].event, event) == 0) {
                 good = events[i].apply(record, &node);

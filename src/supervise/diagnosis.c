@@ -369,7 +369,8 @@ static void place_fault(struct inquiry *inquiry) {
         return;
     say_place(&inquiry->sentence, &user, &raised);
     set_places(inquiry->out, &user, &raised);
-    set_hint(inquiry->out, NULL);
+    if (inquiry->out->kind == DIAGNOSIS_SEGMENTATION_FAULT)
+        set_hint(inquiry->out, NULL); /* it was how to learn the place */
 }
 
 static bool is_warning(struct slice line) {

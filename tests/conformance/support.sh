@@ -29,6 +29,9 @@ expect_status() { [ "$status" -eq "$1" ] || fail "exit status $status; $1 was ex
 expect_out() { grep -qE -- "$1" out || fail "nothing in standard output matches: $1"; }
 expect_err() { grep -qE -- "$1" err || fail "nothing in standard error matches: $1"; }
 
+# expect_blamed TASK: the report names this task as the one that failed.
+expect_blamed() { expect_err "^run [0-9]+ failed after [^:]*: ${1/./\\.} "; }
+
 # The loss and accuracy that an example printed: it learned when the first fell by half and the
 # second came to nine of ten.
 expect_learned() {

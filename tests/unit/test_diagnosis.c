@@ -279,6 +279,8 @@ static void an_exit_with_a_message_shows_the_message(void **unused) {
     (void)unused;
     assert_sentence(exit_with(1), "loading\nno data at /data\n\n",
                     "worker.2 exited with code 1; the last line it wrote: no data at /data");
+    assert_sentence(exit_with(1), "epoch 1: 10%\repoch 1: 20%",
+                    "worker.2 exited with code 1; the last line it wrote: epoch 1: 20%");
 }
 
 static void an_exception_of_a_thread_did_not_end_the_task(void **unused) {
@@ -480,6 +482,7 @@ static void a_segmentation_fault_is_placed_where_faulthandler_says(void **unused
         "  File \"/home/ada/seg.py\", line 5 in step\n"
         "  File \"/home/ada/seg.py\", line 8 in <module>\n";
     const struct diagnosis why = diagnose_text(signalled(SIGSEGV), output);
+    char by_shell[512];
 
     (void)unused;
     assert_int_equal(why.kind, DIAGNOSIS_SEGMENTATION_FAULT);
@@ -487,6 +490,9 @@ static void a_segmentation_fault_is_placed_where_faulthandler_says(void **unused
     assert_int_equal(why.place.line, 5);
     assert_string_equal(why.hint, "");
     assert_non_null(strstr(why.sentence, "(seg.py, line 5, in step; raised in ctypes/__init__.py"));
+    snprintf(by_shell, sizeof by_shell, "%sSegmentation fault\n", output);
+    assert_int_equal(diagnose_text(exit_with(139), by_shell).place.line, 5);
+    assert_string_equal(diagnose_text(exit_with(139), by_shell).hint, "");
     assert_string_equal(diagnose_text(signalled(SIGSEGV), "").sentence,
                         "worker.2 was ended by signal 11 (SIGSEGV): segmentation fault");
     assert_string_equal(diagnose_text(signalled(SIGSEGV), "").hint,
@@ -608,10 +614,11 @@ static void the_texts_are_short_printable_and_whole_for_any_output(void **unused
     struct diagnosis why;
 
     (void)unused;
-    for (size_t step = 0; step < 5; step++) { /* the cut falls on each byte of a character once */
-        size_t n = (size_t)snprintf(
-            output, sizeof output,
-            HEAD "  File \"%*s\xf0\x9f\x94\xa5.py\", line 1, in f\nValueError: ", (int)step, "a");
+    for (int step = 0; step < 5; step++) { /* the cut falls on each byte of a character once */
+        size_t n = (size_t)snprintf(output, sizeof output,
+                                    HEAD "  File \"a\xf0\x9f\x94\xa5.py\", line 1, in f\n"
+                                         "ValueError: %.*s",
+                                    step, "aaaaa");
 
         while (n < 4096)
             n += (size_t)snprintf(output + n, sizeof output - n, "\xf0\x9f\x94\xa5\x1b[31m\a\xff");
@@ -629,6 +636,19 @@ static void the_texts_are_short_printable_and_whole_for_any_output(void **unused
     assert_string_equal(why.sentence, "worker.2 exited with code 1 and wrote nothing");
     diagnose("worker.2", &end, NULL, 0, &why);
     assert_string_equal(why.sentence, "worker.2 exited with code 1 and wrote nothing");
+}
+
+static void of_a_long_output_the_end_is_looked_at(void **unused) {
+    static char output[2 * TRANSCRIPT_BYTES];
+    const struct task_end end = exit_with(1);
+    struct diagnosis why;
+
+    (void)unused;
+    memset(output, 'x', sizeof output);
+    memcpy(output + sizeof output - sizeof plain_3_7, "\n", 1);
+    memcpy(output + sizeof output - sizeof plain_3_7 + 1, plain_3_7, sizeof plain_3_7 - 1);
+    diagnose("worker.2", &end, output, sizeof output, &why);
+    assert_string_equal(why.sentence, plain_sentence);
 }
 
 static void more_tracebacks_than_are_kept_leave_the_last(void **unused) {
@@ -674,6 +694,7 @@ int main(void) {
         cmocka_unit_test(a_task_that_was_not_started_says_what_failed),
         cmocka_unit_test(a_task_that_lost_its_peer_is_the_echo_of_the_one_that_broke),
         cmocka_unit_test(the_texts_are_short_printable_and_whole_for_any_output),
+        cmocka_unit_test(of_a_long_output_the_end_is_looked_at),
         cmocka_unit_test(more_tracebacks_than_are_kept_leave_the_last),
     };
 

@@ -48,7 +48,7 @@ test_a_worker_that_raises_is_the_one_named() {
     failing_job 'raise ValueError("the batch of worker 1 is rotten")'
     myelin run job.yml
     expect_status 1
-    expect_err 'worker\.1 .*(exit|code|status).*1'
+    expect_blamed worker.1
     expect_err 'ValueError: the batch of worker 1 is rotten'
     expect_over_soon
     expect_nobody_left
@@ -59,7 +59,8 @@ test_a_worker_that_crashes_is_named_with_its_signal() {
     failing_job 'os.abort()'
     myelin run job.yml
     expect_status 134
-    expect_err 'worker\.1 .*(SIGABRT|signal 6|Aborted)'
+    expect_blamed worker.1
+    expect_err '(SIGABRT|signal 6|Aborted)'
     expect_over_soon
     expect_nobody_left
 }

@@ -94,7 +94,7 @@ while True:
     open("chief_has_begun", "w")'
     myelin run job.yml
     expect_status 41
-    expect_err 'worker\.1 .*41'
+    expect_blamed worker.1
     expect_over_soon
     expect_nobody_left
 }
@@ -112,7 +112,7 @@ if role == "worker" and index == 0:
 meet()'
     myelin run job.yml
     expect_status 1
-    expect_err 'worker\.0 .*(exit|code|status).*1'
+    expect_blamed worker.0
     expect_err 'ValueError: the batch of worker 0 is rotten'
     expect_over_soon
     expect_nobody_left

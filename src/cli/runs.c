@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/runs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/report.h"
+#include "codec/utf8.h"
+#include "store/find.h"
+#include "store/owner.h"
+#include "supervise/supervisor.h"
+
+enum { LOOK_EVERY_MS = 10, SECONDS_MOST = 24 * 3600 };
+
+/* ---- runs ---- */
+
+int runs_home(struct arena *arena, const char **out, struct error *err) {
+    char real[PATH_MAX];
+    const char *home;
+
+    if (rundir_home(arena, &home, err))
+        return -1;
+    *out = realpath(home, real) ? arena_text(arena, real, strlen(real)) : home;
+    return 0;
+}
+
+int runs_find(const char *text, struct arena *arena, struct rundir *out, struct error *err) {
+    const char *home;
+
+    return runs_home(arena, &home, err) || find_run(home, text, arena, out, err) ? -1 : 0;
+}
+
+/* Seconds since the epoch; negative for what is no time. */
+static double time_of(const char *text) {
+    struct tm utc = { 0 };
+    const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &utc) : NULL;
+
+    if (!rest)
+        return -1;
+    return (double)timegm(&utc) + (*rest == '.' ? strtod(rest, NULL) : 0);
+}
+
+static double now(void) {
+    struct timespec at;
+
+    clock_gettime(CLOCK_REALTIME, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+/* The wall clock may have been set back meanwhile: a run never gets younger by it. */
+static void count_on(struct run_record *record) {
+    double since = time_of(record->updated_at);
+
+    if (since >= 0 && now() > since)
+        record->elapsed_s += now() - since;
+}
+
+int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err) {
+    pid_t pid;
+
+    if (record_read(record, rundir, err))
+        return -1;
+    if (!record->uuid || state_is_final(record->state))
+        return 0;
+    if (owner_lives(rundir, &pid)) {
+        count_on(record);
+        return 0;
+    }
+    record_release(record);
+    supervisor_settle(rundir);
+    return record_read(record, rundir, err);
+}
+
+int runs_each(const struct invocation *invocation, run_action *act, void *context) {
+    int status = STATUS_OK;
+
+    if (invocation->n_operands == 0)
+        return invocation_misuse(invocation,
+                                 "which RUN? 'myelin ps -a' lists them; @ is the newest");
+    for (size_t i = 0; i < invocation->n_operands; i++) {
+        AUTO(arena) arena = ARENA_INIT;
+        struct rundir rundir;
+        struct error err;
+
+        if (runs_find(invocation->operands[i], &arena, &rundir, &err) ||
+            act(invocation, &rundir, context, &err)) {
+            fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+            status = STATUS_INVALID;
+        }
+    }
+    return status;
+}
+
+bool runs_wait(const struct rundir *rundir, double seconds) {
+    const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
+    struct timespec start, at;
+    pid_t pid;
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (owner_lives(rundir, &pid)) {
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        if (seconds >= 0 &&
+            (double)(at.tv_sec - start.tv_sec) + (double)(at.tv_nsec - start.tv_nsec) / 1e9 >=
+                seconds)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+int runs_read_seconds(const struct invocation *invocation, const char *option, double *out) {
+    const char *text = invocation_value(invocation, option);
+    double seconds;
+    char *end;
+
+    if (!text)
+        return 0;
+    errno = 0;
+    seconds = strtod(text, &end);
+    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > SECONDS_MOST)
+        return invocation_misuse(invocation, "--%s takes seconds from 0 to %d, not '%s'", option,
+                                 SECONDS_MOST, text);
+    *out = seconds;
+    return 0;
+}
+
+/* ---- in few words ---- */
+
+const char *runs_status(const struct run_record *run) {
+    if (!state_is_final(run->state) && run->phase && strcmp(run->phase, "stopping") == 0)
+        return run->phase;
+    return state_name(run->state);
+}
+
+uint32_t runs_count(const struct run_record *run, enum state state) {
+    uint32_t n = 0;
+
+    for (uint32_t rank = 0; rank < run->n_tasks; rank++)
+        n += run->tasks[rank].state == state;
+    return n;
+}
+
+const char *runs_ago(struct arena *arena, const char *time) {
+    static const struct {
+        double seconds;
+        const char *unit;
+    } units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
+    double at = time_of(time), age = now() - at;
+
+    if (at < 0)
+        return "";
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (age >= units[i].seconds)
+            return arena_printf(arena, "%.0f%s ago", floor(age / units[i].seconds), units[i].unit);
+    return "now";
+}
+
+const char *runs_bytes(struct arena *arena, uint64_t n) {
+    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    double size = (double)n;
+    size_t i = 0;
+
+    if (n < 1024)
+        return arena_printf(arena, "%" PRIu64 " B", n);
+    for (size /= 1024; size >= 1024 && i + 1 < ARRAY_LEN(units); i++)
+        size /= 1024;
+    return arena_printf(arena, "%.1f %s", size, units[i]);
+}
+
+const char *runs_text(struct arena *arena, const char *text, size_t most) {
+    static const char ellipsis[] = "\xe2\x80\xa6";
+    const size_t n = text ? strlen(text) : 0;
+    /* A stray byte becomes '?', and so does a control character, C1 included: never longer. */
+    char *out = arena_alloc(arena, n + sizeof ellipsis), *end = out, *last = out;
+    size_t shown = 0;
+
+    for (size_t i = 0; i < n; shown++) {
+        size_t length = utf8_length(text + i, n - i);
+        bool is_c1 = length == 2 && text[i] == '\xc2' && (unsigned char)text[i + 1] < 0xa0;
+        bool is_control = (unsigned char)text[i] < ' ' || text[i] == 0x7f;
+
+        if (most && shown == most) {
+            memcpy(last, ellipsis, sizeof ellipsis);
+            return out;
+        }
+        last = end;
+        if (length == 0 || is_c1 || is_control)
+            *end++ = text[i] == '\n' || text[i] == '\t' ? ' ' : '?';
+        else
+            end = (char *)memcpy(end, text + i, length) + length;
+        i += length ? length : 1;
+    }
+    *end = '\0';
+    return out;
+}
+
+/* ---- JSON ---- */
+
+static void write_counts(struct json *json, const struct run_record *run) {
+    static const enum state shown[] = { STATE_RUNNING, STATE_SUCCEEDED, STATE_FAILED,
+                                        STATE_STOPPED };
+
+    json_key(json, "tasks");
+    json_object(json);
+    json_key(json, "total");
+    json_int(json, run->n_tasks);
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        json_key(json, state_name(shown[i]));
+        json_int(json, runs_count(run, shown[i]));
+    }
+    json_end(json);
+}
+
+void write_run_summary_json(struct json *json, const struct run_record *run) {
+    const struct {
+        const char *key, *value;
+    } texts[] = {
+        { "uuid", run->uuid },
+        { "name", run->name },
+        { "owner", run->owner },
+        { "framework", run->framework },
+        { "status", state_name(run->state) },
+        { "phase", state_is_final(run->state) ? NULL : run->phase },
+        { "reason", run->reason },
+        { "path", run->rundir.path },
+    };
+
+    json_object(json);
+    json_key(json, "id");
+    json_int(json, strtol(run->rundir.id, NULL, 10));
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        json_key(json, texts[i].key);
+        json_text(json, texts[i].value);
+    }
+    json_key(json, "exit_status");
+    if (run->exit_status == EXIT_STATUS_NONE)
+        json_null(json);
+    else
+        json_int(json, run->exit_status);
+    json_key(json, "started_at");
+    json_time_after(json, run->created_at, 0);
+    json_key(json, "duration_s");
+    json_number(json, floor(run->elapsed_s * 1000 + 0.5) / 1000);
+    write_counts(json, run);
+    json_end(json);
+}

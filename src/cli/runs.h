@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the commands over runs share: a RUN of the command line to its record, the ways to end
+ * one, and what is said of a run in few words.
+ *
+ * A run is never shown as living when it is not: one whose supervisor is gone without a word is
+ * settled (supervise/supervisor.h) before anybody sees it.
+ */
+#ifndef CLI_RUNS_H
+#define CLI_RUNS_H
+
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "codec/json.h"
+#include "store/record.h"
+
+/* For the description of each command that takes a RUN. */
+#define RUN_NAMES                                                                                  \
+    "A RUN is named by its id, its name (the newest run of that name), at least 4 digits of its "  \
+    "uuid, or `@` for the newest run."
+
+/* The home with an absolute path, also where it does not exist yet. */
+MUST_CHECK int runs_home(struct arena *arena, const char **out, struct error *err);
+
+/* A RUN to its directory. */
+MUST_CHECK int runs_find(const char *text, struct arena *arena, struct rundir *out,
+                         struct error *err);
+
+/* Reads a run, settled. Of a living run elapsed_s counts on until now. The record is released by
+ * the caller. */
+MUST_CHECK int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err);
+
+/* Calls `act` with each operand's run, prints what went wrong with one and goes on with the
+ * next; returns the exit status. At least one operand is asked for. */
+typedef int run_action(const struct invocation *invocation, const struct rundir *rundir,
+                       void *context, struct error *err);
+int runs_each(const struct invocation *invocation, run_action *act, void *context);
+
+/* Waits until nobody owns the run any more; false when it still is after `seconds` (negative:
+ * as long as it takes). */
+bool runs_wait(const struct rundir *rundir, double seconds);
+
+/* Reads a time span in seconds from an option. Returns 0, or the exit status of misuse. *out
+ * stays as it is where the option is not given. */
+int runs_read_seconds(const struct invocation *invocation, const char *option, double *out);
+
+/* Of a living run the phase where it says more: "stopping". */
+const char *runs_status(const struct run_record *run);
+/* How many tasks are in that state. */
+uint32_t runs_count(const struct run_record *run, enum state state);
+
+/* "3m ago" for an ISO 8601 time; "" for none. */
+const char *runs_ago(struct arena *arena, const char *time);
+/* "1.2 MiB". */
+const char *runs_bytes(struct arena *arena, uint64_t n);
+/* A text that a run brings, on one line, that cannot steer a terminal; at most so many
+ * characters, 0 for all. "" for NULL. */
+const char *runs_text(struct arena *arena, const char *text, size_t most);
+
+/* The short form, as `ps` prints it (docs/json.md). */
+void write_run_summary_json(struct json *json, const struct run_record *run);
+
+#endif
