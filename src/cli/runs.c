@@ -76,24 +76,8 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
     return record_read(record, rundir, err);
 }
 
-int runs_each(const struct invocation *invocation, run_action *act, void *context) {
-    int status = STATUS_OK;
-
-    if (invocation->n_operands == 0)
-        return invocation_misuse(invocation,
-                                 "which RUN? 'myelin ps -a' lists them; @ is the newest");
-    for (size_t i = 0; i < invocation->n_operands; i++) {
-        AUTO(arena) arena = ARENA_INIT;
-        struct rundir rundir;
-        struct error err;
-
-        if (runs_find(invocation->operands[i], &arena, &rundir, &err) ||
-            act(invocation, &rundir, context, &err)) {
-            fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
-            status = STATUS_INVALID;
-        }
-    }
-    return status;
+int runs_misuse_without_run(const struct invocation *invocation) {
+    return invocation_misuse(invocation, "which RUN? 'myelin ps -a' lists them; @ is the newest");
 }
 
 bool runs_wait(const struct rundir *rundir, double seconds) {

@@ -31,11 +31,8 @@ MUST_CHECK int runs_find(const char *text, struct arena *arena, struct rundir *o
  * the caller. */
 MUST_CHECK int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err);
 
-/* Calls `act` with each operand's run, prints what went wrong with one and goes on with the
- * next; returns the exit status. At least one operand is asked for. */
-typedef int run_action(const struct invocation *invocation, const struct rundir *rundir,
-                       void *context, struct error *err);
-int runs_each(const struct invocation *invocation, run_action *act, void *context);
+/* For a command line that names no RUN: says so and returns the exit status. */
+int runs_misuse_without_run(const struct invocation *invocation);
 
 /* Waits until nobody owns the run any more; false when it still is after `seconds` (negative:
  * as long as it takes). */

@@ -50,61 +50,51 @@ int stopping_wait(const struct rundir *rundir, const struct stopping *stopping, 
 
 /* ---- the commands ---- */
 
-/* What became of each operand: one after the other is told, then one after the other is waited
- * for, so that many runs end in the time of one. */
-struct told {
-    const struct stopping *stopping;
-    bool is_waiting; /* the second turn */
-    VEC(unsigned char) failed;
-    VEC(unsigned char) was_living;
-    size_t at;
+/* A RUN of the command line. It is looked up once: @ may mean another run a moment later. */
+struct target {
+    struct rundir rundir;
+    bool is_told, was_living;
 };
 
-static int tell_one(const struct invocation *in, const struct rundir *rundir, void *context,
-                    struct error *err) {
-    const bool kills = ((struct told *)context)->stopping->signal == KEEPER_KILL;
-    struct told *told = context;
+static int tell_target(const char *text, const struct stopping *stopping, struct arena *arena,
+                       struct target *target, struct error *err) {
     struct run_record run;
-    bool was_living = false;
+    int status = 0;
 
-    (void)in;
-    if (runs_read(rundir, &run, err))
+    if (runs_find(text, arena, &target->rundir, err) || runs_read(&target->rundir, &run, err))
         return -1;
     if (!state_is_final(run.state)) {
-        fprintf(stderr, "myelin: run %s: %s %u task%s\n", rundir->id,
-                kills ? "killing" : "stopping", run.n_tasks, run.n_tasks == 1 ? "" : "s");
-        if (stopping_tell(rundir, told->stopping, &was_living, err)) {
-            record_release(&run);
-            return -1;
-        }
+        fprintf(stderr, "myelin: run %s: %s %u task%s\n", run.rundir.id,
+                stopping->signal == KEEPER_KILL ? "killing" : "stopping", run.n_tasks,
+                run.n_tasks == 1 ? "" : "s");
+        status = stopping_tell(&target->rundir, stopping, &target->was_living, err);
     }
     record_release(&run);
-    told->was_living.items[told->at] = was_living;
-    return 0;
+    target->is_told = status == 0;
+    return status;
 }
 
-static void report_one(const struct run_record *run, bool was_living, FILE *out) {
+static void report_target(const struct run_record *run, bool was_living) {
     AUTO(arena) arena = ARENA_INIT;
 
     if (was_living)
-        report_end(out, run);
+        report_end(stderr, run);
     else
-        fprintf(out, "run %s is over already: it %s%s %s\n", run->rundir.id,
+        fprintf(stderr, "run %s is over already: it %s%s %s\n", run->rundir.id,
                 run->state == STATE_STOPPED ? "was " : "", state_name(run->state),
                 runs_ago(&arena, run->updated_at));
 }
 
-static int wait_for_one(const struct invocation *in, const struct rundir *rundir, void *context,
-                        struct error *err) {
-    struct told *told = context;
+static int wait_for_target(const struct target *target, const struct stopping *stopping,
+                           struct error *err) {
+    const struct rundir *rundir = &target->rundir;
     struct run_record run;
     int status = 0;
 
-    (void)in;
-    if (stopping_wait(rundir, told->stopping, err) || runs_read(rundir, &run, err))
+    if (stopping_wait(rundir, stopping, err) || runs_read(rundir, &run, err))
         return -1;
     if (state_is_final(run.state))
-        report_one(&run, told->was_living.items[told->at], stderr);
+        report_target(&run, target->was_living);
     else
         status = error_set(err, ERROR_UNAVAILABLE,
                            "run %s cannot be stopped from here: it belongs to %s", rundir->id,
@@ -113,28 +103,26 @@ static int wait_for_one(const struct invocation *in, const struct rundir *rundir
     return status;
 }
 
-int stopping_main(const struct invocation *invocation, const struct stopping *stopping) {
-    struct told told = { .stopping = stopping };
-    struct invocation one = *invocation;
-    int status = STATUS_OK;
+static int fail(struct arena *arena, const struct error *err) {
+    fprintf(stderr, "myelin: %s\n", runs_text(arena, err->message, 0));
+    return STATUS_INVALID;
+}
 
-    if (invocation->n_operands == 0)
-        return runs_each(invocation, tell_one, &told); /* says what is missing */
-    for (size_t i = 0; i < invocation->n_operands; i++) {
-        *VEC_PUSH(&told.failed) = 0;
-        *VEC_PUSH(&told.was_living) = 0;
-    }
-    one.n_operands = 1;
-    for (told.at = 0; told.at < invocation->n_operands; told.at++) {
-        one.operands = invocation->operands + told.at;
-        told.failed.items[told.at] = runs_each(&one, tell_one, &told) != STATUS_OK;
-    }
-    for (told.at = 0; told.at < invocation->n_operands; told.at++) {
-        one.operands = invocation->operands + told.at;
-        if (told.failed.items[told.at] || runs_each(&one, wait_for_one, &told) != STATUS_OK)
-            status = STATUS_INVALID;
-    }
-    VEC_RELEASE(&told.failed);
-    VEC_RELEASE(&told.was_living);
+int stopping_main(const struct invocation *invocation, const struct stopping *stopping) {
+    const size_t n = invocation->n_operands;
+    AUTO(arena) arena = ARENA_INIT;
+    struct target *targets = ARENA_ARRAY(&arena, struct target, n);
+    int status = STATUS_OK;
+    struct error err;
+
+    if (n == 0)
+        return runs_misuse_without_run(invocation);
+    /* All are told before one is waited for: many runs end in the time of one. */
+    for (size_t i = 0; i < n; i++)
+        if (tell_target(invocation->operands[i], stopping, &arena, &targets[i], &err))
+            status = fail(&arena, &err);
+    for (size_t i = 0; i < n; i++)
+        if (targets[i].is_told && wait_for_target(&targets[i], stopping, &err))
+            status = fail(&arena, &err);
     return status;
 }

@@ -46,6 +46,7 @@ struct run {
 
     struct task_state *tasks;
     struct tasklog *logs;
+    struct tasklog_place log_place;
     bool log_trouble_told;
     uint32_t n_ended;
     struct event linger_event, doubt_event;
@@ -105,7 +106,7 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
     struct tasklog *log = &run->logs[rank];
     const struct task_name name = task_name(&run->state.plan->tasks[rank]);
 
-    tasklog_write(log, run->options.rundir->logs, name.text, bytes, n);
+    tasklog_write(log, &run->log_place, name.text, tasklog_now(run->log_place.origin_us), bytes, n);
     run->tasks[rank].log_lost = log->lost;
     if (log->lost && !run->log_trouble_told) {
         char sentence[256];
@@ -320,6 +321,9 @@ int run_start(const struct plan *plan, const struct run_options *options, struct
         abort();
     for (uint32_t rank = 0; rank < plan->n_tasks; rank++)
         run->logs[rank] = (struct tasklog)TASKLOG_INIT;
+    run->log_place = (struct tasklog_place){ .directory = options->rundir->logs,
+                                             .limit = TASKLOG_LIMIT,
+                                             .origin_us = tasklog_origin() };
     run->state.plan = plan;
     run->state.tasks = run->tasks;
     verdict_init(&run->state.verdict, framework_facts(plan->framework)->success, plan->n_role);

@@ -5,31 +5,121 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static void open_log(struct tasklog *log, const char *directory, const char *task) {
-    char path[PATH_MAX];
+#include "store/logindex.h"
 
-    if (snprintf(path, sizeof path, "%s/%s.log", directory, task) >= (int)sizeof path) {
-        log->errnum = ENAMETOOLONG;
-        return;
-    }
-    log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (log->fd < 0)
-        log->errnum = errno;
+enum { INDEX_FREE = 64 * 1024, INDEX_SHARE = 4 };
+
+static int64_t microseconds(clockid_t clock) {
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-void tasklog_write(struct tasklog *log, const char *directory, const char *task, const char *bytes,
-                   size_t n) {
-    if (log->kept >= TASKLOG_LIMIT) {
-        log->errnum = EFBIG;
-        log->lost += n;
+int64_t tasklog_origin(void) {
+    return microseconds(CLOCK_REALTIME) - microseconds(CLOCK_BOOTTIME);
+}
+
+int64_t tasklog_now(int64_t origin_us) {
+    return origin_us + microseconds(CLOCK_BOOTTIME);
+}
+
+static int open_beside(const char *directory, const char *task, const char *suffix, int flags) {
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/%s.%s", directory, task, suffix) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+}
+
+static void open_log(struct tasklog *log, const char *directory, const char *task) {
+    struct stat st;
+
+    log->fd = open_beside(directory, task, "log", O_APPEND);
+    if (log->fd < 0) {
+        log->errnum = errno;
         return;
     }
-    if (log->fd < 0)
-        open_log(log, directory, task);
-    while (n && log->fd >= 0) {
-        const ssize_t written = write(log->fd, bytes, n);
+    if (fstat(log->fd, &st) == 0)
+        log->kept = (uint64_t)st.st_size; /* of an earlier attempt, whose records stay */
+    log->index_fd = open_beside(directory, task, "idx", 0);
+    if (log->index_fd >= 0 && fstat(log->index_fd, &st) == 0)
+        log->n_records = (uint64_t)st.st_size / LOGINDEX_RECORD;
+}
+
+/* ---- the index ---- */
+
+/* Writes the next record. A cut one is written over by the next try. */
+static bool put_record(struct tasklog *log, const struct logindex_entry *entry) {
+    unsigned char record[LOGINDEX_RECORD];
+
+    logindex_encode(entry, record);
+    return log->index_fd >= 0 && pwrite(log->index_fd, record, sizeof record,
+                                        (off_t)(log->n_records * sizeof record)) == sizeof record;
+}
+
+static void put_time(struct tasklog *log, int64_t now_us) {
+    const struct logindex_entry entry = { .time_us = now_us, .offset = log->kept };
+
+    if (!put_record(log, &entry))
+        return;
+    log->n_records++;
+    log->indexed_offset = log->kept;
+    log->indexed_us = now_us;
+}
+
+static bool put_gap(struct tasklog *log) {
+    const struct logindex_entry entry = { .time_us = (int64_t)log->gap,
+                                          .offset = log->gap_offset,
+                                          .is_gap = true };
+
+    return put_record(log, &entry);
+}
+
+/* The loss is over: its record stays as it is, and the next one comes behind it. */
+static void end_gap(struct tasklog *log) {
+    if (log->gap == 0 || !put_gap(log))
+        return;
+    log->n_records++;
+    log->gap = 0;
+    log->indexed_us = 0;
+}
+
+static void index_bytes(struct tasklog *log, int64_t now_us) {
+    const uint64_t size = log->n_records * LOGINDEX_RECORD;
+    const bool is_due = log->n_records == 0 || now_us - log->indexed_us >= INDEX_EVERY_US ||
+                        log->kept - log->indexed_offset >= INDEX_EVERY_BYTES;
+
+    if (is_due && log->gap == 0 && size < INDEX_FREE + log->kept / INDEX_SHARE)
+        put_time(log, now_us);
+}
+
+/* A growing gap has its record written over, not with each loss, but soon. */
+static void count_lost(struct tasklog *log, uint64_t n, int64_t now_us) {
+    log->lost += n;
+    if (log->gap == 0)
+        log->gap_offset = log->kept;
+    log->gap += n;
+    if (log->gap == n || now_us - log->indexed_us >= INDEX_EVERY_US) {
+        put_gap(log);
+        log->indexed_us = now_us;
+    }
+}
+
+/* ---- the log ---- */
+
+/* Returns how many bytes were taken. */
+static size_t append(struct tasklog *log, const char *bytes, size_t n) {
+    size_t taken = 0;
+
+    while (taken < n) {
+        const ssize_t written = write(log->fd, bytes + taken, n - taken);
 
         if (written < 0 && errno == EINTR)
             continue;
@@ -37,17 +127,42 @@ void tasklog_write(struct tasklog *log, const char *directory, const char *task,
             log->errnum = errno; /* the next bytes are tried again: room may come back */
             break;
         }
-        bytes += written;
-        n -= (size_t)written;
-        log->kept += (uint64_t)written;
+        taken += (size_t)written;
     }
-    log->lost += n;
+    return taken;
+}
+
+void tasklog_write(struct tasklog *log, const struct tasklog_place *place, const char *task,
+                   int64_t now_us, const char *bytes, size_t n) {
+    size_t fits, taken = 0;
+
+    if (log->fd < 0)
+        open_log(log, place->directory, task);
+    fits = log->kept >= place->limit      ? 0
+           : n < place->limit - log->kept ? n
+                                          : (size_t)(place->limit - log->kept);
+    if (fits < n)
+        log->errnum = EFBIG;
+    if (fits && log->fd >= 0) {
+        index_bytes(log, now_us);
+        taken = append(log, bytes, fits);
+    }
+    if (taken && log->gap) {
+        end_gap(log);
+        index_bytes(log, now_us);
+    }
+    log->kept += taken;
+    if (taken < n)
+        count_lost(log, n - taken, now_us);
 }
 
 void tasklog_close(struct tasklog *log) {
+    end_gap(log);
     if (log->fd >= 0)
         close(log->fd);
-    log->fd = -1;
+    if (log->index_fd >= 0)
+        close(log->index_fd);
+    log->fd = log->index_fd = -1;
 }
 
 void tasklog_tail(const char *directory, const char *task, struct buf *out) {

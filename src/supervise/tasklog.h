@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of one task: its output, byte for byte, in logs/<task>.log. The file is made by
- * the first byte, so a silent task has none.
+ * The log of one task: its output, byte for byte, in logs/<task>.log, and beside it when each
+ * part came, in logs/<task>.idx (store/logindex.h). The files are made by the first byte, so a
+ * silent task has none.
  *
- * Writing never fails for the caller: what a full disk or the limit does not take is
- * counted, and the task goes on.
+ * Writing never fails for the caller: what a full disk or the limit does not take is counted,
+ * the place is marked in the index, and the task goes on. Writing resumes when room comes back.
+ *
+ * The index stays small beside the log: a record each INDEX_EVERY_US or INDEX_EVERY_BYTES, and
+ * never more than a quarter of the log plus 64 KiB.
  */
 #ifndef SUPERVISE_TASKLOG_H
 #define SUPERVISE_TASKLOG_H
@@ -14,19 +18,38 @@
 
 #include "base/buf.h"
 
-struct tasklog {
-    int fd;     /* -1: not open */
-    int errnum; /* of the last write that failed; 0: none */
-    uint64_t kept, lost;
-};
-
 #define TASKLOG_LIMIT (10ull << 30) /* bytes that are kept of one task */
 
-#define TASKLOG_INIT                                                                               \
-    { .fd = -1 }
+enum { INDEX_EVERY_US = 20 * 1000, INDEX_EVERY_BYTES = 64 * 1024 };
 
-void tasklog_write(struct tasklog *log, const char *directory, const char *task, const char *bytes,
-                   size_t n);
+struct tasklog {
+    int fd, index_fd; /* -1: not open */
+    int errnum;       /* of the last write that failed; 0: none */
+    uint64_t kept, lost;
+
+    uint64_t n_records; /* in the index */
+    uint64_t indexed_offset;
+    int64_t indexed_us; /* of the last record */
+    uint64_t gap;       /* bytes of a loss whose record is not final */
+    uint64_t gap_offset;
+};
+
+#define TASKLOG_INIT                                                                               \
+    { .fd = -1, .index_fd = -1 }
+
+/* What the logs of a run share. */
+struct tasklog_place {
+    const char *directory;
+    uint64_t limit;    /* TASKLOG_LIMIT, or less */
+    int64_t origin_us; /* what the clock below counts from */
+};
+
+/* Microseconds since 1970 that never step back; `origin_us` is set once for a run. */
+int64_t tasklog_origin(void);
+int64_t tasklog_now(int64_t origin_us);
+
+void tasklog_write(struct tasklog *log, const struct tasklog_place *place, const char *task,
+                   int64_t now_us, const char *bytes, size_t n);
 void tasklog_close(struct tasklog *log);
 
 /* Appends the last that a task wrote, as much as fits; nothing where there is no log. */

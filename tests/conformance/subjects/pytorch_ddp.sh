@@ -47,7 +47,7 @@ if rank == 2:
 dist.all_reduce(torch.ones(1))'
     myelin run job.yml
     expect_status 1
-    expect_err 'worker\.1.*(exit|code|status).*1'
+    expect_blamed worker.1
     expect_err 'ValueError: the batch of rank 2 is rotten'
     expect_nobody_left
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+#include "cli/runs.h"
+#include "cli/stopping.h"
+#include "supervise/keeper.h"
+
+static int stop(const struct invocation *in) {
+    struct stopping stopping = { .signal = KEEPER_STOP, .timeout_s = -1 };
+    int status = runs_read_seconds(in, "timeout", &stopping.timeout_s);
+
+    return status ? status : stopping_main(in, &stopping);
+}
+
+static const struct option options[] = {
+    { .name = "timeout",
+      .argument = "SECONDS",
+      .help = "kill what is left after this time; the run's own grace time unless said" },
+    { 0 },
+};
+
+static const struct status_help statuses[] = {
+    { "0", "the runs are over, also those that were before" },
+    { "1", "there is no such run, or one of them cannot be stopped" },
+    { "2", "the command line is wrong" },
+    { 0 },
+};
+
+const struct command command_stop = {
+    .name = "stop",
+    .arguments = "RUN...",
+    .summary = "stop runs, and wait until nothing of them is left",
+    .description = "Tells the tasks of each run to end (SIGTERM), kills those that are left after "
+                   "the grace time, and returns when the run is over.\n"
+                   "\n" RUN_NAMES,
+    .options = options,
+    .examples = "myelin stop @               # the newest run\n"
+                "myelin stop 12 mnist        # two runs at once\n"
+                "myelin stop 12 --timeout 2  # kill what is left after two seconds\n",
+    .statuses = statuses,
+    .run = stop,
+};
