@@ -47,6 +47,7 @@ int cgroup_read(int directory, const char *file, char *text, size_t size) {
     ssize_t n;
     int errnum;
 
+    text[0] = '\0';
     if (fd < 0)
         return errno;
     n = read(fd, text, size - 1);
@@ -91,6 +92,18 @@ static bool may_make(const char *directory, char why[static CGROUP_WHY_MOST]) {
     return false;
 }
 
+/* A group that holds processes may not pass controllers on. The kernel refuses most, but not
+ * cpu and pids, with which it makes the groups below unusable. Of the root of all groups, which
+ * has no type, nothing of this is true. */
+static bool may_be_inner(int directory) {
+    char text[64];
+
+    if (cgroup_read(directory, "cgroup.type", text, sizeof text) == ENOENT)
+        return true;
+    return strcmp(text, "domain\n") == 0 &&
+           cgroup_read(directory, "cgroup.procs", text, sizeof text) == 0 && text[0] == '\0';
+}
+
 /* Which controllers the group passes on to groups below it, now or when asked. */
 static uint32_t passed_on(const char *directory, const char *const *controllers, size_t n) {
     const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -98,7 +111,7 @@ static uint32_t passed_on(const char *directory, const char *const *controllers,
     uint32_t passes = 0;
 
     /* Only who may write to cgroup.procs here may put processes below. */
-    if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0) {
+    if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || !may_be_inner(fd)) {
         if (fd >= 0)
             close(fd);
         return 0;

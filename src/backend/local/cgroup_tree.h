@@ -22,7 +22,8 @@ enum cgroup_version { CGROUP_V1, CGROUP_V2 };
 /* "myelin-<id>": the name of a run's group. */
 void cgroup_name(char out[static CGROUP_NAME_MOST], const char *id);
 
-/* Both return 0 or errno. The text that was read ends with a NUL and may be cut. */
+/* Both return 0 or errno. The text that was read ends with a NUL and may be cut; on failure it is
+ * empty. */
 int cgroup_write(int directory, const char *file, const char *text);
 int cgroup_read(int directory, const char *file, char *text, size_t size);
 
