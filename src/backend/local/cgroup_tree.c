@@ -167,7 +167,9 @@ void cgroup_place_v2(const struct cgroup_places *places, const char *const *cont
         return;
     }
     snprintf(out->why, sizeof out->why,
-             "neither %.150s nor a control group above it is delegated to this user", spot.path);
+             "no control group from %.120s upwards is both writable by this user and without "
+             "processes",
+             spot.path);
     do {
         char ignored[CGROUP_WHY_MOST];
         const uint32_t passes =
