@@ -127,15 +127,24 @@ SPIN = """
     while time.monotonic() - began < 2:
         pass
     print("share %.3f" % ((time.process_time() - used) / (time.monotonic() - began)))
+    for line in open("/proc/self/cgroup"):
+        number, names, path = line.strip().split(":", 2)
+        for tree in ["cpu"] if "cpu" in names.split(",") else [""] if number == "0" else []:
+            try:
+                print(open("/sys/fs/cgroup/%s%s/cpu.stat" % (tree, path)).read())
+            except OSError:
+                pass
 """
 
 
 @limits_hold
 def test_processor_time_stays_under_the_quota(scenario):
-    ended = scenario.run(limited(scenario, scenario.python(SPIN), cpu=0.25))
+    """On a busy machine any task gets little: that it was held back is what tells."""
+    ended = scenario.run(limited(scenario, scenario.python(SPIN), cpu=0.05))
     assert ended.status == 0, ended
-    share = float(re.search(r"share ([\d.]+)", ended.out).group(1))
-    assert 0.02 < share < 0.36, ended
+    assert float(re.search(r"share ([\d.]+)", ended.out).group(1)) < 0.12, ended
+    held_back = [int(times) for times in re.findall(r"nr_throttled (\d+)", ended.out)]
+    assert max(held_back) > 3, ended
 
 
 @limits_hold
