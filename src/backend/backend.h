@@ -19,13 +19,27 @@
 #include "base/error.h"
 
 struct event_base;
+struct resources; /* model/resources.h */
 
 /* What one task is started with. Owned by the describer, valid until its next call. */
 struct task_start {
     const char *name;  /* "worker.2" */
     char *const *argv; /* argv[0] is looked up in the PATH of envp */
     char *const *envp;
-    const char *directory; /* where it starts */
+    const char *directory;             /* where it starts */
+    const struct resources *resources; /* NULL: nothing is asked, nothing is limited */
+};
+
+/* A limit that a task ran into before it ended. */
+enum task_limit_kind {
+    TASK_LIMIT_NONE,
+    TASK_LIMIT_MEMORY,    /* a process of the task was killed for it; in bytes */
+    TASK_LIMIT_PROCESSES, /* a process or thread was refused */
+};
+
+struct task_limit {
+    enum task_limit_kind kind;
+    int64_t limit, peak; /* peak 0: not known */
 };
 
 enum task_end_kind {
@@ -37,7 +51,8 @@ enum task_end_kind {
 struct task_end {
     enum task_end_kind kind;
     int detail;
-    const char *message; /* with TASK_NOT_STARTED */
+    const char *message;     /* with TASK_NOT_STARTED */
+    struct task_limit limit; /* of one that failed, where it is known */
 };
 
 struct gang {
@@ -50,6 +65,12 @@ struct gang {
     void (*ended)(void *context, uint32_t rank, const struct task_end *end);
     void (*gone)(void *context);
     void *context;
+    /* Something that people should know, at most once; NULL: nobody listens. */
+    void (*notice)(void *context, const char *sentence);
+    /* Of the run, unlike any other's: what is made outside is named after it. May be NULL where
+     * no task has limits. */
+    const char *id;
+    uint32_t max_processes; /* ceiling for a task that has limits; 0: none */
 };
 
 enum stop_manner {

@@ -15,7 +15,7 @@
 #include "supervise/supervise.h"
 #include "supervise/supervisor.h"
 
-enum { GRACE_MOST_S = 24 * 3600 };
+enum { GRACE_MOST_S = 24 * 3600, PROCESSES_MOST = 4 * 1024 * 1024 /* the kernel has no more */ };
 
 /* The one text that the plan came from, or NULL. */
 static const struct source *only_file(const struct sources *sources) {
@@ -48,22 +48,21 @@ static int read_grace(const struct invocation *in, uint32_t *grace_ms) {
     return 0;
 }
 
-/* One line for all that the plan asks and that is not done here yet. */
-static void warn_of_limits(const struct plan *plan) {
-    const char *separator = "";
+static int read_max_processes(const struct invocation *in, uint32_t *max_processes) {
+    const char *text = invocation_value(in, "max-processes");
+    char *end;
+    long number;
 
-    for (int i = 0; i < RESOURCE_COUNT; i++) {
-        const struct resource_range *total = &plan->totals.of[i];
-        const bool is_device = i == RESOURCE_GPU || i == RESOURCE_TPU;
-
-        if (total->limits == ABSENT && !(is_device && total->requests != ABSENT))
-            continue;
-        fprintf(stderr, "%s%s", *separator ? separator : "myelin: warning: not enforced yet: ",
-                resource_name((enum resource)i));
-        separator = ", ";
-    }
-    if (*separator)
-        fputs(" (the tasks run without these limits and share all devices)\n", stderr);
+    *max_processes = RUN_MAX_PROCESSES;
+    if (!text)
+        return 0;
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (end == text || *end || errno || number < 0 || number > PROCESSES_MOST)
+        return invocation_misuse(in, "--max-processes takes a number from 0 to %d, not '%s'",
+                                 PROCESSES_MOST, text);
+    *max_processes = (uint32_t)number;
+    return 0;
 }
 
 /* Follows the run to its end, or until the user goes; returns the exit status. */
@@ -106,18 +105,15 @@ static void say_note(void *context, const char *sentence) {
     fprintf(stderr, "myelin: note: %s\n", sentence);
 }
 
-static int start(const struct invocation *in, const struct loaded *loaded, uint32_t grace_ms) {
+static int start(const struct invocation *in, const struct loaded *loaded,
+                 struct supervisor_options options) {
     const struct source *file = only_file(&loaded->sources);
     AUTO(arena) arena = ARENA_INIT;
-    struct supervisor_options options = {
-        .grace_ms = grace_ms,
-        .linger_ms = RUN_LINGER_MS,
-        .polyaxonfile = file ? file->text : NULL,
-        .polyaxonfile_len = file ? file->len : 0,
-    };
     struct rundir rundir;
     struct error err;
 
+    options.polyaxonfile = file ? file->text : NULL;
+    options.polyaxonfile_len = file ? file->len : 0;
     if (!invocation_has(in, "detach"))
         watch_hold_signals(SIG_BLOCK);
     if (plan_check_local(loaded->plan, &err) || rundir_home(&arena, &options.home, &err) ||
@@ -126,7 +122,6 @@ static int start(const struct invocation *in, const struct loaded *loaded, uint3
         return STATUS_RUN_OWN_FAILURE;
     }
     plan_local_notes(loaded->plan, say_note, NULL);
-    warn_of_limits(loaded->plan);
     if (!invocation_has(in, "detach"))
         return follow_run(in, loaded->plan, &rundir);
     printf("%s\n", rundir.id);
@@ -135,16 +130,18 @@ static int start(const struct invocation *in, const struct loaded *loaded, uint3
 
 static int run(const struct invocation *in) {
     struct loaded loaded;
-    uint32_t grace_ms;
-    int status = read_grace(in, &grace_ms);
+    struct supervisor_options options = { .linger_ms = RUN_LINGER_MS };
+    int status = read_grace(in, &options.grace_ms);
 
+    if (status == 0)
+        status = read_max_processes(in, &options.max_processes);
     if (status)
         return status;
     if (in->n_operands > 1)
         return invocation_misuse(in, "one FILE is run at a time; use -f to merge several");
     load(in, in->n_operands ? in->operands[0] : NULL, &loaded);
     print_diags(&loaded);
-    status = loaded.plan ? start(in, &loaded, grace_ms) : STATUS_RUN_OWN_FAILURE;
+    status = loaded.plan ? start(in, &loaded, options) : STATUS_RUN_OWN_FAILURE;
     loaded_release(&loaded);
     return status;
 }
@@ -154,6 +151,10 @@ static const struct option options[] = {
     { .name = "grace",
       .argument = "SECONDS",
       .help = "time that tasks get to finish when they are stopped; 10 unless said" },
+    { .name = "max-processes",
+      .argument = "N",
+      .help = "most processes and threads of a task that has limits; 8192 unless said, 0: any "
+              "number" },
     { .name = "detach", .letter = 'd', .help = "print the run's id and leave it to itself" },
     { .name = "stop-on-hangup", .help = "stop the run when the terminal is closed" },
     { .name = "plain", .help = "print as to a pipe, even on a terminal" },

@@ -20,6 +20,7 @@ enum {
     LAST_LINE_MOST = 200,
     NAME_MOST = 128, /* bytes of a type, a task or a thread */
     PYTHON_FAILED = 1,
+    MIB = 1024 * 1024,
     SHELL_SIGNAL_BASE = 128,
     SHELL_SIGNAL_MOST = 31,
 };
@@ -487,6 +488,40 @@ static void tell_not_started(struct inquiry *inquiry, const char *task) {
     transcript_release(&said);
 }
 
+/* The kernel itself says that it killed for the limit; nothing that was written is surer. */
+static bool explain_by_memory_limit(struct inquiry *inquiry) {
+    const struct task_end *end = inquiry->end;
+
+    if (end->limit.kind != TASK_LIMIT_MEMORY || !inquiry->out->failed)
+        return false;
+    inquiry->out->kind = DIAGNOSIS_OUT_OF_MEMORY;
+    if (end->kind == TASK_SIGNALLED && end->detail == SIGKILL) {
+        say(&inquiry->sentence, " was killed because it used");
+    } else {
+        say_end(inquiry);
+        say(&inquiry->sentence, " after a process of it was killed because it used");
+    }
+    if (end->limit.limit >= MIB)
+        say_number(&inquiry->sentence, " more than its memory limit of ", end->limit.limit / MIB);
+    else
+        say(&inquiry->sentence, " more than its memory limit of less than 1");
+    say(&inquiry->sentence, " MiB (resources.memory.limits)");
+    set_hint(inquiry->out, "raise the limit, or let it use less memory: smaller batches, fewer "
+                           "loader processes");
+    return true;
+}
+
+/* Whatever it failed of, this it would not have met without the ceiling. */
+static void mention_process_limit(struct inquiry *inquiry) {
+    struct sentence hint = { .text = inquiry->out->hint, .size = sizeof inquiry->out->hint };
+
+    if (inquiry->end->limit.kind != TASK_LIMIT_PROCESSES || !inquiry->out->failed)
+        return;
+    say_number(&hint, "it was refused a process or thread, as it had ",
+               (long)inquiry->end->limit.limit);
+    say(&hint, " of them; --max-processes sets how many a task with limits may have");
+}
+
 static void explain(struct inquiry *inquiry, const char *task) {
     const int number = signal_of(inquiry->end);
     const bool may_have_said = inquiry->out->failed && is_crash(number);
@@ -494,6 +529,8 @@ static void explain(struct inquiry *inquiry, const char *task) {
 
     if (inquiry->end->kind == TASK_NOT_STARTED)
         tell_not_started(inquiry, task);
+    else if (explain_by_memory_limit(inquiry))
+        return;
     else if ((may_have_said || was_interrupted) && explain_by_exception(inquiry))
         return;
     else if (may_have_said && explain_by_symptom(inquiry))
@@ -515,6 +552,7 @@ void diagnose(const char *task, const struct task_end *end, const char *output, 
     tracebacks_find(&inquiry.transcript, &inquiry.tracebacks);
     say_most(&inquiry.sentence, slice_of(task), NAME_MOST);
     explain(&inquiry, task);
+    mention_process_limit(&inquiry);
     transcript_release(&inquiry.transcript);
 }
 

@@ -8,7 +8,8 @@
  *   why.sentence   worker.2 raised ValueError: shapes do not match (train.py, line 41, in step)
  *   why.hint       "" or how to mend it, where something honest can be said
  *
- * What is looked for, in this order: that it could not be started; a Python exception that ended
+ * What is looked for, in this order: that it could not be started; that the kernel killed it for
+ * its memory limit; a Python exception that ended
  * it; a line that symptom.h knows; then the exit code or signal alone. docs/failures.md is the page
  * for users.
  *

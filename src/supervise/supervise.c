@@ -89,6 +89,7 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
         .argv = run->argv,
         .envp = merge_environment(&run->merge, run->environment.items),
         .directory = run->options.working_directory,
+        .resources = &plan->tasks[rank].profile->resources,
     };
     if (rank + 1 == plan->n_tasks && run->state.phase == RUN_LAUNCHING)
         enter(run, RUN_RUNNING);
@@ -218,6 +219,12 @@ static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
         reconsider(run, rank);
 }
 
+static void on_notice(void *context, const char *sentence) {
+    struct run *run = context;
+
+    run->observer.notice(run->observer.context, sentence);
+}
+
 static void on_gone(void *context) {
     struct run *run = context;
 
@@ -294,11 +301,14 @@ static int prepare(struct run *run, struct error *err) {
 
 static int launch(struct run *run, struct error *err) {
     const struct gang gang = {
+        .id = run->options.uuid,
         .n_tasks = run->state.plan->n_tasks,
+        .max_processes = run->options.max_processes,
         .describe = describe,
         .started = on_started,
         .output = on_output,
         .ended = on_ended,
+        .notice = on_notice,
         .gone = on_gone,
         .context = run,
     };

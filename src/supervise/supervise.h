@@ -25,7 +25,8 @@ struct event_base;
 enum {
     RUN_GRACE_MS = 10 * 1000,
     RUN_LINGER_MS = 3 * 1000,
-    RUN_DOUBT_MS = 400, /* how long a task that blames another waits for that one's own end */
+    RUN_MAX_PROCESSES = 8192, /* threads count: a trainer with many loaders has hundreds */
+    RUN_DOUBT_MS = 400,       /* how long a task that blames another waits for that one's own end */
 };
 
 enum run_phase { RUN_LAUNCHING, RUN_RUNNING, RUN_LINGERING, RUN_STOPPING, RUN_OVER };
@@ -63,6 +64,7 @@ struct run_options {
     const char *working_directory; /* absolute */
     char *const *environment;      /* the user's */
     uint32_t grace_ms, linger_ms;
+    uint32_t max_processes; /* of a task that has limits; 0: no ceiling */
 };
 
 struct run;

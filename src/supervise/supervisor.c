@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/local/cgroup.h"
 #include "base/file.h"
 #include "store/journal.h"
 #include "store/owner.h"
@@ -133,12 +134,18 @@ static void write_end(struct journal *journal, enum state state, const char *rea
 }
 
 /* Before the end is written: somebody has looked, and nothing of the run was left. */
-static void write_checked(struct journal *journal) {
+static void write_checked(struct journal *journal, unsigned cgroups) {
     struct json *json = journal_begin(journal, "checked");
 
     json_key(json, "processes");
     json_int(json, 0);
+    json_key(json, "cgroups");
+    json_int(json, cgroups);
     journal_end(journal, JOURNAL_SOON);
+}
+
+static bool has_limits(const struct plan *plan) {
+    return plan->totals.of[RESOURCE_CPU].limits > 0 || plan->totals.of[RESOURCE_MEMORY].limits > 0;
 }
 
 /* ---- what the run tells ---- */
@@ -163,6 +170,19 @@ static const enum state state_of_fate[] = {
 };
 static_assert(ARRAY_LEN(state_of_fate) == FATE_COUNT, "every fate has a state");
 
+/* The limit that the task ran into. */
+static void write_limit(struct json *json, const struct task_limit *limit) {
+    json_key(json, "limit");
+    json_object(json);
+    json_key(json, "resource");
+    json_text(json, limit->kind == TASK_LIMIT_MEMORY ? "memory" : "processes");
+    json_key(json, "limit");
+    json_int(json, limit->limit);
+    json_key(json, "peak");
+    json_int(json, limit->peak);
+    json_end(json);
+}
+
 static void on_ended(void *context, uint32_t rank, const struct task_state *task) {
     struct supervisor *supervisor = context;
     struct json *json = journal_begin(&supervisor->journal, "task");
@@ -182,6 +202,8 @@ static void on_ended(void *context, uint32_t rank, const struct task_state *task
         json_key(json, "reason");
         json_text(json, end->message);
     }
+    if (end->limit.kind != TASK_LIMIT_NONE)
+        write_limit(json, &end->limit);
     if (task->log_lost) {
         json_key(json, "log_lost");
         json_int(json, (int64_t)task->log_lost);
@@ -267,6 +289,7 @@ static void supervise(void *context) {
         .environment = environ,
         .grace_ms = supervisor->options->grace_ms,
         .linger_ms = supervisor->options->linger_ms,
+        .max_processes = supervisor->options->max_processes,
     };
     struct event *stop, *kill;
     struct error err;
@@ -288,7 +311,9 @@ static void supervise(void *context) {
     event_add(kill, NULL);
     keeper_take_orders();
     event_base_dispatch(supervisor->base);
-    write_checked(&supervisor->journal); /* the backend says `gone` only when it has looked */
+    /* Of processes the backend says `gone` only when it has looked. */
+    write_checked(&supervisor->journal,
+                  has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
     write_verdict(supervisor);
     event_free(stop);
     event_free(kill);
@@ -300,6 +325,7 @@ static void supervise(void *context) {
 
 /* Writes the end of a run that cannot do so itself. */
 static void write_lost_end(const struct rundir *rundir, const char *reason, bool was_swept) {
+    unsigned cgroups;
     struct run_record record;
     struct journal journal;
     struct error err;
@@ -308,8 +334,9 @@ static void write_lost_end(const struct rundir *rundir, const char *reason, bool
         return;
     if (!state_is_final(record.state) &&
         journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) == 0) {
+        cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
         if (was_swept)
-            write_checked(&journal);
+            write_checked(&journal, cgroups);
         write_end(&journal, STATE_FAILED, reason, NULL, -1, OWN_FAILURE);
         journal_close(&journal);
     }

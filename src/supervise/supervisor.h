@@ -12,7 +12,7 @@
 
 struct supervisor_options {
     const char *home;
-    uint32_t grace_ms, linger_ms;
+    uint32_t grace_ms, linger_ms, max_processes;
     const char *polyaxonfile; /* kept with the run; NULL: none */
     size_t polyaxonfile_len;
 };

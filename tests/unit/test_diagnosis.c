@@ -665,6 +665,54 @@ static void more_tracebacks_than_are_kept_leave_the_last(void **unused) {
                     "in f)");
 }
 
+/* --- limits --- */
+
+static struct task_end limited(struct task_end end, enum task_limit_kind kind, int64_t limit) {
+    end.limit = (struct task_limit){ .kind = kind, .limit = limit, .peak = limit };
+    return end;
+}
+
+static void a_kill_for_the_memory_limit_is_told_from_other_kills(void **unused) {
+    const struct task_end end = limited(signalled(SIGKILL), TASK_LIMIT_MEMORY, 256 << 20);
+    const struct diagnosis why = diagnose_text(end, plain_3_7);
+
+    (void)unused;
+    assert_string_equal(why.sentence, "worker.2 was killed because it used more than its memory "
+                                      "limit of 256 MiB (resources.memory.limits)");
+    assert_int_equal(why.kind, DIAGNOSIS_OUT_OF_MEMORY);
+    assert_int_equal(why.blame, BLAMES_NOBODY);
+    assert_non_null(strstr(why.hint, "raise the limit"));
+    assert_int_equal(diagnose_text(signalled(SIGKILL), "").kind, DIAGNOSIS_SIGNAL);
+}
+
+static void a_kill_of_a_tasks_process_is_surer_than_what_the_task_wrote_of_it(void **unused) {
+    (void)unused;
+    assert_sentence(limited(exit_with(1), TASK_LIMIT_MEMORY, 1 << 20), plain_3_7,
+                    "worker.2 exited with code 1 after a process of it was killed because it used "
+                    "more than its memory limit of 1 MiB (resources.memory.limits)");
+    assert_sentence(limited(signalled(SIGKILL), TASK_LIMIT_MEMORY, 4096), "",
+                    "worker.2 was killed because it used more than its memory limit of less than 1 "
+                    "MiB (resources.memory.limits)");
+}
+
+static void a_task_that_succeeded_is_not_blamed_for_a_limit(void **unused) {
+    const struct diagnosis why =
+        diagnose_text(limited(exit_with(0), TASK_LIMIT_MEMORY, 1 << 20), "");
+
+    (void)unused;
+    assert_false(why.failed);
+    assert_string_equal(why.hint, "");
+}
+
+static void a_refused_process_is_a_hint_and_what_was_written_the_reason(void **unused) {
+    const struct diagnosis why =
+        diagnose_text(limited(exit_with(1), TASK_LIMIT_PROCESSES, 20), plain_3_7);
+
+    (void)unused;
+    assert_int_equal(why.kind, DIAGNOSIS_PYTHON_EXCEPTION);
+    assert_non_null(strstr(why.hint, "as it had 20 of them; --max-processes"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uncaught_exception_is_named_with_its_place_in_every_python),
@@ -696,6 +744,10 @@ int main(void) {
         cmocka_unit_test(the_texts_are_short_printable_and_whole_for_any_output),
         cmocka_unit_test(of_a_long_output_the_end_is_looked_at),
         cmocka_unit_test(more_tracebacks_than_are_kept_leave_the_last),
+        cmocka_unit_test(a_kill_for_the_memory_limit_is_told_from_other_kills),
+        cmocka_unit_test(a_kill_of_a_tasks_process_is_surer_than_what_the_task_wrote_of_it),
+        cmocka_unit_test(a_task_that_succeeded_is_not_blamed_for_a_limit),
+        cmocka_unit_test(a_refused_process_is_a_hint_and_what_was_written_the_reason),
     };
 
     return cmocka_run_group_tests_name("diagnosis", tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/local/cgroup.h"
 #include "backend/local/descendants.h"
 #include "backend/local/spawn.h"
 
@@ -28,6 +29,7 @@ enum {
     SWEEP_FIRST_MS = 2,   /* between two looks at what is left; doubles up to the last */
     SWEEP_LAST_MS = 100,
     STRAY_GRACE_MS = 1000, /* for what a gang that ended by itself left behind */
+    REMOVALS_MOST = 20,    /* of control groups that somebody else has entered: some 1.5 s */
 };
 
 struct task_process {
@@ -36,6 +38,7 @@ struct task_process {
     pid_t pid;
     int pidfd, output; /* -1: closed */
     bool ended;
+    struct cgroup *group; /* NULL: it has no limits that hold */
 };
 
 /* Launching, then running, then sweeping until nothing is left. A stop may come in any. */
@@ -53,6 +56,10 @@ struct local {
     bool stopping, killing; /* SIGTERM, SIGKILL was sent */
     struct event launch_event, reap_event, sweep_event, grace_event;
     uint32_t sweep_ms;
+
+    struct cgroups *groups;      /* NULL until a task has limits */
+    milli asked[RESOURCE_COUNT]; /* the largest limit that a task has; of devices, request */
+    int removals;
 
     struct processes bystanders; /* children from before: `cmd & exec myelin …` */
     int was_subreaper;
@@ -147,6 +154,10 @@ static void on_exit_of_task(evutil_socket_t fd, short what, void *arg) {
         .kind = info.si_code == CLD_EXITED ? TASK_EXITED : TASK_SIGNALLED,
         .detail = info.si_status,
     };
+    if (task->group && (end.kind != TASK_EXITED || end.detail != 0))
+        end.limit = cgroup_limit_hit(local->groups, task->group);
+    cgroup_end(local->groups, task->group);
+    task->group = NULL;
     task_over(local, (uint32_t)(task - local->tasks), &end);
 }
 
@@ -160,10 +171,64 @@ static void task_not_started(struct local *local, uint32_t rank, int errnum, con
     task_over(local, rank, &end);
 }
 
+static bool is_limit(enum resource resource) {
+    return resource == RESOURCE_CPU || resource == RESOURCE_MEMORY;
+}
+
+/* Makes the control groups for the limits that the task has. */
+static int limit_task(struct local *local, struct task_process *task,
+                      const struct task_start *start, struct cgroup_entry *entry,
+                      struct error *err) {
+    bool has_limits = false;
+
+    for (enum resource i = 0; start->resources && i < RESOURCE_COUNT; i++) {
+        const milli limit =
+            is_limit(i) ? start->resources->of[i].limits : resources_reserved(start->resources, i);
+
+        if (limit > local->asked[i])
+            local->asked[i] = limit;
+        has_limits |= is_limit(i) && limit > 0;
+    }
+    if (!has_limits)
+        return 0;
+    if (!local->groups)
+        local->groups = cgroups_open(local->gang.id);
+    return cgroup_make(local->groups, start->name, start->resources, local->gang.max_processes,
+                       &task->group, entry, err);
+}
+
+/* One sentence for all that was asked and is not enforced. */
+static void tell_missing(struct local *local) {
+    char sentence[512];
+    size_t n = 0;
+    const char *said = NULL;
+
+    for (enum resource i = 0; i < RESOURCE_COUNT; i++) {
+        const char *why = NULL;
+
+        if (local->asked[i] > 0)
+            why = is_limit(i) ? cgroups_missing(local->groups, i) : "the tasks share all devices";
+        if (!why || n >= sizeof sentence)
+            continue;
+        if (said && strcmp(said, why) != 0)
+            n += (size_t)snprintf(sentence + n, sizeof sentence - n, " (%s)", said);
+        if (n < sizeof sentence)
+            n += (size_t)snprintf(sentence + n, sizeof sentence - n, "%s%s",
+                                  said ? ", " : "not enforced here: ", resource_name(i));
+        said = why;
+    }
+    if (said && n < sizeof sentence)
+        snprintf(sentence + n, sizeof sentence - n, " (%s)", said);
+    if (said && local->gang.notice)
+        local->gang.notice(local->gang.context, sentence);
+}
+
 static void launch_one(struct local *local, uint32_t rank) {
     struct task_process *task = &local->tasks[rank];
+    struct cgroup_entry entry = CGROUP_ENTRY_NONE;
     struct task_start start = { 0 };
     struct spawned spawned;
+    int status;
     struct error err;
     int errnum = EIO;
 
@@ -171,7 +236,14 @@ static void launch_one(struct local *local, uint32_t rank) {
         task_not_started(local, rank, errnum, err.message);
         return;
     }
-    if (spawner_start(&local->spawner, &start, &spawned, &errnum, &err)) {
+    status = limit_task(local, task, &start, &entry, &err);
+    if (status == 0) {
+        status = spawner_start(&local->spawner, &start, &entry, &spawned, &errnum, &err);
+        cgroup_entry_release(&entry);
+    }
+    if (status) {
+        cgroup_end(local->groups, task->group);
+        task->group = NULL;
         error_wrap(&err, "cannot start %s", start.name);
         task_not_started(local, rank, errnum, err.message);
         return;
@@ -202,9 +274,12 @@ static void on_launch(evutil_socket_t fd, short what, void *arg) {
         else
             launch_one(local, local->launched++);
     }
-    if (local->launched < local->gang.n_tasks)
+    if (local->launched < local->gang.n_tasks) {
         event_active(&local->launch_event, EV_TIMEOUT, 0);
-    else if (local->stage == STAGE_LAUNCHING)
+        return;
+    }
+    tell_missing(local);
+    if (local->stage == STAGE_LAUNCHING)
         local->stage = STAGE_RUNNING;
 }
 
@@ -310,11 +385,17 @@ static bool nothing_left(struct local *local) {
     return none;
 }
 
+/* A group stays busy for a moment after its last process was reaped; one that a stranger has
+ * entered stays for good, and is not waited for. */
+static bool groups_gone(struct local *local) {
+    return cgroups_remove(local->groups) || ++local->removals >= REMOVALS_MOST;
+}
+
 static void on_sweep(evutil_socket_t fd, short what, void *arg) {
     struct local *local = arg;
 
     (void)fd, (void)what;
-    if (local->stage == STAGE_SWEEPING && nothing_left(local)) {
+    if (local->stage == STAGE_SWEEPING && nothing_left(local) && groups_gone(local)) {
         finish(local);
         return;
     }
@@ -327,6 +408,8 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg) {
 static void kill_all(struct local *local) {
     local->stopping = local->killing = true;
     event_del(&local->grace_event);
+    if (local->groups)
+        cgroups_kill(local->groups);
     signal_all(local, SIGKILL);
     local->sweep_ms = SWEEP_FIRST_MS;
     arm(&local->sweep_event, local->sweep_ms);
@@ -402,7 +485,9 @@ static void local_free(struct backend *backend) {
             event_del(&task->exit_event);
             close(task->pidfd);
         }
+        cgroup_end(local->groups, task->group);
     }
+    cgroups_free(local->groups);
     event_del(&local->launch_event);
     event_del(&local->reap_event);
     event_del(&local->sweep_event);

@@ -27,6 +27,8 @@ struct birth {
     const char *path;
     const struct task_start *start;
     const struct spawner *spawner;
+    const struct cgroup_entry *entry;
+    bool is_inside; /* it was made in its control group */
     int pipe_fd;
     pid_t parent;
     bool handlers_cleared;
@@ -53,6 +55,20 @@ IN_CHILD static void reset_signals(const struct birth *birth) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+IN_CHILD static bool enter_cgroups(const struct birth *birth) {
+    const struct cgroup_entry *entry = birth->entry;
+
+    for (int i = 0; i < entry->n_files; i++)
+        if (write(entry->files[i], "0", 1) < 0)
+            return false;
+    if (entry->directory >= 0 && !birth->is_inside) {
+        const int fd = openat(entry->directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+        return fd >= 0 && write(fd, "0", 1) > 0;
+    }
+    return true;
+}
+
 /* Returns the name of the step that failed, with errno set. */
 IN_CHILD static const char *become_task(const struct birth *birth) {
     const struct spawner *spawner = birth->spawner;
@@ -61,6 +77,8 @@ IN_CHILD static const char *become_task(const struct birth *birth) {
         return "cannot tie it to the supervisor";
     if (getppid() != birth->parent)
         _exit(127); /* the supervisor died before the line above: nobody reads what we say */
+    if (!enter_cgroups(birth))
+        return "cannot enter its control group";
     if (setsid() < 0)
         return "cannot make a session";
     if (dup2(spawner->null_fd, STDIN_FILENO) < 0 || dup2(birth->pipe_fd, STDOUT_FILENO) < 0 ||
@@ -133,13 +151,18 @@ static pid_t give_birth(struct spawner *spawner, struct birth *birth, int *pidfd
         };
         long pid;
 
+        birth->is_inside = birth->entry->directory >= 0;
+        if (birth->is_inside) {
+            args.flags |= CLONE_INTO_CGROUP;
+            args.cgroup = (unsigned)birth->entry->directory;
+        }
         birth->handlers_cleared = true;
         pid = clone3_call(&args, child_main, birth);
         if (pid >= 0 || (errno != ENOSYS && errno != EPERM))
             return (pid_t)pid;
         spawner->has_clone3 = false; /* container filters refuse it so */
     }
-    birth->handlers_cleared = false;
+    birth->handlers_cleared = birth->is_inside = false;
     return clone(child_main, stack + STACK_SIZE, (int)flags | SIGCHLD, birth, pidfd);
 }
 
@@ -192,9 +215,10 @@ static int start_resolved(struct spawner *spawner, struct birth *birth, struct s
     return describe_failure(birth, errnum, err);
 }
 
-int spawner_start(struct spawner *spawner, const struct task_start *start, struct spawned *out,
-                  int *errnum, struct error *err) {
-    struct birth birth = { .start = start, .spawner = spawner, .parent = getpid() };
+int spawner_start(struct spawner *spawner, const struct task_start *start,
+                  const struct cgroup_entry *entry, struct spawned *out, int *errnum,
+                  struct error *err) {
+    struct birth birth = { .start = start, .spawner = spawner, .entry = entry, .parent = getpid() };
     char found[PATH_MAX];
 
     if (!start->argv[0] || start->argv[0][0] == '\0') {

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "backend/backend.h"
+#include "backend/local/cgroup.h"
 #include "backend/local/program.h"
 
 struct spawner {
@@ -42,10 +43,12 @@ struct spawned {
 MUST_CHECK int spawner_init(struct spawner *spawner, struct error *err);
 void spawner_release(struct spawner *spawner); /* restores the limit; takes a zeroed struct */
 
-/* On failure *errnum is what failed as errno tells it (ENOENT: no such program or
+/* The process is in its control groups before it executes anything.
+ * On failure *errnum is what failed as errno tells it (ENOENT: no such program or
  * interpreter, EACCES and ENOEXEC: it cannot be executed), and err is a sentence with the
  * way out. It does not name the task. */
 MUST_CHECK int spawner_start(struct spawner *spawner, const struct task_start *start,
-                             struct spawned *out, int *errnum, struct error *err);
+                             const struct cgroup_entry *entry, struct spawned *out, int *errnum,
+                             struct error *err);
 
 #endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/local/cgroup.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/local/cgroup_tree.h"
+
+enum {
+    MIB = 1024 * 1024,
+    CPU_PERIOD_US = 100 * 1000, /* the kernel's own */
+    CPU_QUOTA_LEAST_US = 1000,  /* what the kernel takes */
+    CLAIM_TRIES = 50,
+    CLEAR_TRIES = 100,
+    CLEAR_PAUSE_MS = 10,
+};
+
+static const char *const controller_names[] = { "cpu", "memory", "pids" };
+static_assert(ARRAY_LEN(controller_names) == CONTROLLER_COUNT, "every controller has a name");
+
+/* One tree, and the run's group in it. */
+struct tree {
+    enum cgroup_version version;
+    char parent[PATH_MAX]; /* where the run's group is made */
+    int parent_fd, run_fd; /* -1: not opened, not made yet */
+};
+
+struct cgroups {
+    char name[CGROUP_NAME_MOST]; /* of the run's group in each tree */
+    struct tree trees[CONTROLLER_COUNT];
+    size_t n_trees;
+    struct tree *of[CONTROLLER_COUNT]; /* NULL: it cannot be used, and why */
+    char why[CONTROLLER_COUNT][CGROUP_WHY_MOST];
+};
+
+struct cgroup {
+    int64_t limits[CONTROLLER_COUNT]; /* thousandths of a core, bytes, processes; 0: none */
+    char name[];
+};
+
+/* ---- what the machine offers ---- */
+
+static struct tree *add_tree(struct cgroups *groups, enum cgroup_version version,
+                             const char *parent) {
+    struct tree *tree;
+
+    for (size_t i = 0; i < groups->n_trees; i++)
+        if (strcmp(groups->trees[i].parent, parent) == 0)
+            return &groups->trees[i]; /* cpu and memory may share a tree */
+    tree = &groups->trees[groups->n_trees++];
+    *tree = (struct tree){ .version = version, .run_fd = -1 };
+    snprintf(tree->parent, sizeof tree->parent, "%s", parent);
+    tree->parent_fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return tree;
+}
+
+static void find_trees(struct cgroups *groups, const struct cgroup_places *places) {
+    struct cgroup_place place;
+    bool on_v1[CONTROLLER_COUNT];
+    size_t n_v1 = 0;
+
+    for (int i = 0; i < CONTROLLER_COUNT; i++) {
+        on_v1[i] = cgroup_place_v1(places, controller_names[i], &place);
+        n_v1 += on_v1[i];
+        if (on_v1[i] && place.is_usable)
+            groups->of[i] = add_tree(groups, CGROUP_V1, place.parent);
+        snprintf(groups->why[i], sizeof groups->why[i], "%s", place.why);
+    }
+    if (n_v1 == CONTROLLER_COUNT)
+        return;
+    cgroup_place_v2(places, controller_names, CONTROLLER_COUNT, &place);
+    for (int i = 0; i < CONTROLLER_COUNT; i++) {
+        if (on_v1[i])
+            continue;
+        if (place.passes >> i & 1)
+            groups->of[i] = add_tree(groups, CGROUP_V2, place.parent);
+        else if (place.is_usable)
+            snprintf(groups->why[i], sizeof groups->why[i],
+                     "the controller is not delegated to this user in %.150s", place.parent);
+        else
+            snprintf(groups->why[i], sizeof groups->why[i], "%s", place.why);
+    }
+}
+
+struct cgroups *cgroups_open(const char *id) {
+    struct cgroups *groups = calloc(1, sizeof *groups);
+    struct cgroup_places places;
+
+    if (!groups)
+        abort();
+    cgroup_name(groups->name, id);
+    cgroup_places_read(&places);
+    find_trees(groups, &places);
+    cgroup_places_release(&places);
+    for (size_t i = 0; i < groups->n_trees; i++)
+        cgroup_remove_stale(groups->trees[i].parent_fd, groups->name);
+    return groups;
+}
+
+void cgroups_free(struct cgroups *groups) {
+    if (!groups)
+        return;
+    for (size_t i = 0; i < groups->n_trees; i++) {
+        if (groups->trees[i].run_fd >= 0)
+            close(groups->trees[i].run_fd);
+        if (groups->trees[i].parent_fd >= 0)
+            close(groups->trees[i].parent_fd);
+    }
+    free(groups);
+}
+
+const char *cgroups_missing(const struct cgroups *groups, enum resource resource) {
+    switch (resource) {
+    case RESOURCE_CPU: return groups->of[CONTROLLER_CPU] ? NULL : groups->why[CONTROLLER_CPU];
+    case RESOURCE_MEMORY:
+        return groups->of[CONTROLLER_MEMORY] ? NULL : groups->why[CONTROLLER_MEMORY];
+    case RESOURCE_GPU:
+    case RESOURCE_TPU:
+    case RESOURCE_COUNT: break;
+    }
+    return "the tasks share all devices";
+}
+
+/* ---- the run's group ---- */
+
+/* Passes the controllers on to the tasks' groups (v2). */
+static void enable_controllers(struct cgroups *groups, const struct tree *tree) {
+    for (int i = 0; i < CONTROLLER_COUNT; i++) {
+        char word[16];
+
+        snprintf(word, sizeof word, "+%s", controller_names[i]);
+        if (groups->of[i] == tree)
+            cgroup_write(tree->run_fd, "cgroup.subtree_control", word);
+    }
+}
+
+/* Makes the run's group and takes its lock. A run that clears away the dead may have been
+ * between the two, and taken ours for one: then it is made again. */
+static int claim(struct cgroups *groups, struct tree *tree) {
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        struct stat made, named;
+        int fd;
+
+        if (mkdirat(tree->parent_fd, groups->name, 0755) < 0 && errno != EEXIST)
+            return errno;
+        fd = openat(tree->parent_fd, groups->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &made) == 0 &&
+            fstatat(tree->parent_fd, groups->name, &named, 0) == 0 && made.st_ino == named.st_ino) {
+            tree->run_fd = fd;
+            if (tree->version == CGROUP_V2)
+                enable_controllers(groups, tree);
+            return 0;
+        }
+        if (fd >= 0)
+            close(fd);
+        cgroup_pause(1);
+    }
+    return EBUSY;
+}
+
+/* A tree in which not even the run's group can be made is one that is not offered. */
+static bool use_tree(struct cgroups *groups, enum controller controller) {
+    struct tree *tree = groups->of[controller];
+    int errnum;
+
+    if (!tree)
+        return false;
+    if (tree->run_fd >= 0)
+        return true;
+    errnum = claim(groups, tree);
+    if (errnum == 0)
+        return true;
+    for (int i = 0; i < CONTROLLER_COUNT; i++) {
+        if (groups->of[i] != tree)
+            continue;
+        groups->of[i] = NULL;
+        snprintf(groups->why[i], sizeof groups->why[i], "cannot make a control group in %.150s: %s",
+                 tree->parent, strerror(errnum));
+    }
+    return false;
+}
+
+/* ---- the group of a task ---- */
+
+/* The kernel refuses a share that is larger than that of a group above (EINVAL, v1 alone);
+ * then that one holds, and is the tighter. */
+static int limit_cpu(enum cgroup_version version, int fd, int64_t thousandths) {
+    const int64_t most = INT64_MAX / CPU_PERIOD_US;
+    const int64_t wanted = thousandths < most ? thousandths : most;
+    const bool is_small = wanted * (CPU_PERIOD_US / 1000) < CPU_QUOTA_LEAST_US;
+    const int64_t period = is_small ? 10 * CPU_PERIOD_US : CPU_PERIOD_US;
+    const int64_t quota = wanted * (period / 1000);
+    char text[64];
+    int errnum;
+
+    if (version == CGROUP_V2) {
+        snprintf(text, sizeof text, "%" PRId64 " %" PRId64, quota, period);
+        return cgroup_write(fd, "cpu.max", text);
+    }
+    snprintf(text, sizeof text, "%" PRId64, period);
+    errnum = is_small ? cgroup_write(fd, "cpu.cfs_period_us", text) : 0;
+    if (errnum)
+        return errnum;
+    snprintf(text, sizeof text, "%" PRId64, quota);
+    errnum = cgroup_write(fd, "cpu.cfs_quota_us", text);
+    return errnum == EINVAL ? 0 : errnum;
+}
+
+/* Memory is memory: swap does not add to it, where the kernel counts swap at all. */
+static int limit_memory(enum cgroup_version version, int fd, int64_t bytes) {
+    char text[32];
+    int errnum;
+
+    snprintf(text, sizeof text, "%" PRId64, bytes);
+    errnum = cgroup_write(fd, version == CGROUP_V2 ? "memory.max" : "memory.limit_in_bytes", text);
+    if (errnum)
+        return errnum;
+    if (version == CGROUP_V2)
+        cgroup_write(fd, "memory.swap.max", "0");
+    else
+        cgroup_write(fd, "memory.memsw.limit_in_bytes", text);
+    return 0;
+}
+
+static int limit_processes(enum cgroup_version version, int fd, int64_t most) {
+    char text[32];
+
+    (void)version;
+    snprintf(text, sizeof text, "%" PRId64, most);
+    return cgroup_write(fd, "pids.max", text);
+}
+
+static int (*const limit_by[])(enum cgroup_version version, int fd,
+                               int64_t amount) = { limit_cpu, limit_memory, limit_processes };
+static_assert(ARRAY_LEN(limit_by) == CONTROLLER_COUNT, "every controller limits");
+
+static int64_t bytes_of(milli mebibytes) {
+    const int64_t whole = mebibytes / 1000;
+
+    if (whole >= INT64_MAX / MIB)
+        return INT64_MAX;
+    return whole * MIB + mebibytes % 1000 * MIB / 1000;
+}
+
+/* Makes the task's group in the tree of the controller, unless another controller did. */
+static int enter_tree(struct tree *tree, const char *name, int *fd) {
+    if (mkdirat(tree->run_fd, name, 0755) < 0 && errno != EEXIST)
+        return errno;
+    *fd = openat(tree->run_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *fd < 0 ? errno : 0;
+}
+
+static int limit(struct cgroups *groups, struct cgroup *group, enum controller controller,
+                 struct cgroup_entry *entry, struct error *err) {
+    struct tree *tree = groups->of[controller];
+    int fd = -1, errnum = enter_tree(tree, group->name, &fd);
+
+    if (errnum)
+        return error_set_errno(err, errnum, "cannot make a control group in %s/%s", tree->parent,
+                               groups->name);
+    errnum = limit_by[controller](tree->version, fd, group->limits[controller]);
+    if (errnum == 0 && tree->version == CGROUP_V1) {
+        const int file = openat(fd, "tasks", O_WRONLY | O_CLOEXEC);
+
+        if (file >= 0)
+            entry->files[entry->n_files++] = file;
+        else
+            errnum = errno;
+    } else if (errnum == 0 && entry->directory < 0) {
+        entry->directory = fd;
+        fd = -1;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (errnum)
+        return error_set_errno(err, errnum, "cannot limit its %s", controller_names[controller]);
+    return 0;
+}
+
+void cgroup_entry_release(struct cgroup_entry *entry) {
+    for (int i = 0; i < entry->n_files; i++)
+        close(entry->files[i]);
+    if (entry->directory >= 0)
+        close(entry->directory);
+    *entry = (struct cgroup_entry)CGROUP_ENTRY_NONE;
+}
+
+static struct cgroup *cgroup_new(struct cgroups *groups, const char *task,
+                                 const struct resources *limits, uint32_t max_processes) {
+    const milli cpu = limits->of[RESOURCE_CPU].limits, memory = limits->of[RESOURCE_MEMORY].limits;
+    const int64_t wanted[CONTROLLER_COUNT] = {
+        [CONTROLLER_CPU] = cpu > 0 ? cpu : 0,
+        [CONTROLLER_MEMORY] = memory > 0 ? bytes_of(memory) : 0,
+        [CONTROLLER_PIDS] = cpu > 0 || memory > 0 ? max_processes : 0,
+    };
+    struct cgroup *group = calloc(1, sizeof *group + strlen(task) + 1);
+    bool any = false;
+
+    if (!group)
+        abort();
+    memcpy(group->name, task, strlen(task) + 1);
+    for (int i = 0; i < CONTROLLER_COUNT; i++)
+        if (wanted[i] && use_tree(groups, (enum controller)i)) {
+            group->limits[i] = wanted[i];
+            any = true;
+        }
+    if (any)
+        return group;
+    free(group);
+    return NULL;
+}
+
+int cgroup_make(struct cgroups *groups, const char *task, const struct resources *limits,
+                uint32_t max_processes, struct cgroup **out, struct cgroup_entry *entry,
+                struct error *err) {
+    struct cgroup *group = cgroup_new(groups, task, limits, max_processes);
+    struct cgroup_entry made = CGROUP_ENTRY_NONE;
+
+    for (int i = 0; group && i < CONTROLLER_COUNT; i++) {
+        if (group->limits[i] && limit(groups, group, (enum controller)i, &made, err)) {
+            cgroup_entry_release(&made);
+            cgroup_end(groups, group);
+            return -1;
+        }
+    }
+    *out = group;
+    *entry = made;
+    return 0;
+}
+
+void cgroup_end(struct cgroups *groups, struct cgroup *group) {
+    if (!group)
+        return;
+    for (size_t i = 0; i < groups->n_trees; i++)
+        if (groups->trees[i].run_fd >= 0)
+            unlinkat(groups->trees[i].run_fd, group->name, AT_REMOVEDIR); /* later if it is busy */
+    free(group);
+}
+
+/* ---- which limit was hit ---- */
+
+static long long read_value(int run_fd, const char *task, const char *file, const char *key) {
+    char path[PATH_MAX], text[CGROUP_TEXT_MOST];
+
+    snprintf(path, sizeof path, "%s/%s", task, file);
+    if (cgroup_read(run_fd, path, text, sizeof text))
+        return -1;
+    return key ? cgroup_map_value(text, key) : strtoll(text, NULL, 10);
+}
+
+struct task_limit cgroup_limit_hit(const struct cgroups *groups, const struct cgroup *group) {
+    const struct tree *memory = groups->of[CONTROLLER_MEMORY], *pids = groups->of[CONTROLLER_PIDS];
+    struct task_limit hit = { 0 };
+    long long peak;
+
+    if (group->limits[CONTROLLER_MEMORY]) {
+        const bool is_v2 = memory->version == CGROUP_V2;
+
+        if (read_value(memory->run_fd, group->name, is_v2 ? "memory.events" : "memory.oom_control",
+                       "oom_kill") > 0) {
+            peak = read_value(memory->run_fd, group->name,
+                              is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
+            return (struct task_limit){ TASK_LIMIT_MEMORY, group->limits[CONTROLLER_MEMORY],
+                                        peak > 0 ? peak : 0 };
+        }
+    }
+    if (group->limits[CONTROLLER_PIDS] &&
+        read_value(pids->run_fd, group->name, "pids.events", "max") > 0) {
+        peak = read_value(pids->run_fd, group->name, "pids.peak", NULL);
+        hit = (struct task_limit){ TASK_LIMIT_PROCESSES, group->limits[CONTROLLER_PIDS],
+                                   peak > 0 ? peak : 0 };
+    }
+    return hit;
+}
+
+/* ---- the end ---- */
+
+void cgroups_kill(struct cgroups *groups) {
+    for (size_t i = 0; i < groups->n_trees; i++)
+        if (groups->trees[i].version == CGROUP_V2 && groups->trees[i].run_fd >= 0)
+            cgroup_write(groups->trees[i].run_fd, "cgroup.kill", "1");
+}
+
+bool cgroups_remove(struct cgroups *groups) {
+    bool is_gone = true;
+
+    for (size_t i = 0; groups && i < groups->n_trees; i++) {
+        struct tree *tree = &groups->trees[i];
+
+        if (tree->run_fd < 0)
+            continue;
+        if (cgroup_remove(tree->parent_fd, groups->name) == 0) {
+            close(tree->run_fd);
+            tree->run_fd = -1;
+        } else {
+            is_gone = false;
+        }
+    }
+    return is_gone;
+}
+
+/* Calls for each directory in which the run's group may be: of v2 also those above. */
+static unsigned count_or_clear(const char *id, bool clears) {
+    char name[CGROUP_NAME_MOST];
+    struct cgroup_places places;
+    unsigned left = 0;
+
+    cgroup_name(name, id);
+    cgroup_places_read(&places);
+    for (int i = 0; i <= CONTROLLER_COUNT; i++)
+        left += cgroup_places_holding(&places, i < CONTROLLER_COUNT ? controller_names[i] : NULL,
+                                      name, clears);
+    cgroup_places_release(&places);
+    return left;
+}
+
+unsigned cgroups_count(const char *id) {
+    return count_or_clear(id, false);
+}
+
+unsigned cgroups_clear(const char *id) {
+    unsigned left = count_or_clear(id, true);
+
+    for (int i = 0; left && i < CLEAR_TRIES; i++) {
+        cgroup_pause(CLEAR_PAUSE_MS);
+        left = count_or_clear(id, true);
+    }
+    return left;
+}

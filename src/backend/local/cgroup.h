@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits that hold: the control groups of one run.
+ *
+ *   <own group of the supervisor>/myelin-<run>/worker.2      in each tree that is needed
+ *
+ * On v1 each controller has a tree of its own, and a task gets a group only in those whose
+ * limits it has. On v2 there is one tree; as no group there may hold both processes and groups
+ * with controllers, the run's group stands beside the supervisor's own, in the nearest group
+ * above it that this user may write and that may pass controllers on.
+ *
+ * What the machine does not offer is no failure: cgroups_missing says so in words.
+ *
+ * Nothing is left behind. The supervisor holds a lock (flock) on its run's groups; whoever
+ * gets that lock knows that the run is dead. cgroups_open removes the groups of dead runs that
+ * it finds beside its own, with what still lives in them; the keeper calls cgroups_clear.
+ */
+#ifndef BACKEND_LOCAL_CGROUP_H
+#define BACKEND_LOCAL_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+#include "model/resources.h"
+
+enum controller { CONTROLLER_CPU, CONTROLLER_MEMORY, CONTROLLER_PIDS, CONTROLLER_COUNT };
+
+struct cgroups; /* of a run */
+struct cgroup;  /* of a task */
+
+/* How a process that is being made gets into its groups: it writes "0" to each of the files
+ * (v1), or is made in the directory (v2). */
+struct cgroup_entry {
+    int files[CONTROLLER_COUNT];
+    int n_files;
+    int directory; /* -1: none */
+};
+#define CGROUP_ENTRY_NONE                                                                          \
+    { .directory = -1 }
+void cgroup_entry_release(struct cgroup_entry *entry);
+
+/* Looks at what the machine offers. `id` is the run's, of at most 64 letters and digits. */
+struct cgroups *cgroups_open(const char *id);
+/* Gives the lock back; groups that are left stay. Takes NULL. */
+void cgroups_free(struct cgroups *groups);
+
+/* Makes the groups of a task. max_processes 0: no ceiling. *out is NULL when the task has no
+ * limit that can be enforced. */
+MUST_CHECK int cgroup_make(struct cgroups *groups, const char *task, const struct resources *limits,
+                           uint32_t max_processes, struct cgroup **out, struct cgroup_entry *entry,
+                           struct error *err);
+
+/* Which limit a task that failed ran into, if any. */
+struct task_limit cgroup_limit_hit(const struct cgroups *groups, const struct cgroup *group);
+
+/* Removes the task's groups as far as nothing lives in them, and frees it. Takes NULL. */
+void cgroup_end(struct cgroups *groups, struct cgroup *group);
+
+/* Kills all that is in the run's groups at one blow, where the kernel has a call for it (v2). */
+void cgroups_kill(struct cgroups *groups);
+/* Removes what is left of the run's groups. False: some cannot be removed yet. Takes NULL. */
+bool cgroups_remove(struct cgroups *groups);
+
+/* Why limits of the resource cannot be enforced here; NULL: they can. */
+const char *cgroups_missing(const struct cgroups *groups, enum resource resource);
+
+/* Ends what lives in the groups of a run that has no supervisor any more, and removes them.
+ * Takes a second at most. Returns how many groups are left. */
+unsigned cgroups_clear(const char *id);
+/* How many groups of the run there are, in the trees that the caller would use. */
+unsigned cgroups_count(const char *id);
+
+#endif

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits hold: a task gets no more than its file says, and no control group outlives its run.
+
+Everything here is bounded by itself as well, so that a limit that does not hold fails a test, and
+does not take the machine along.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from conftest import PROGRAM
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+def what_is_missing():
+    """Why no limit can hold here, or None: all three controllers in trees that this user may write."""
+    if os.geteuid() != 0:
+        return "only root may make control groups where these tests run"
+    if (CGROUPS / "cgroup.controllers").exists():
+        offered = (CGROUPS / "cgroup.controllers").read_text().split()
+        return None if {"cpu", "memory", "pids"} <= set(offered) else f"the kernel offers only {offered}"
+    absent = [name for name in ("cpu", "memory", "pids") if not os.access(CGROUPS / name, os.W_OK)]
+    return f"no control groups that can be written: {absent}" if absent else None
+
+
+limits_hold = pytest.mark.skipif(what_is_missing() is not None, reason=str(what_is_missing()))
+
+
+def limited(scenario, cmd, memory=None, cpu=None, workers=0):
+    """A job each of whose tasks has the limits."""
+    given = [f"{name}: {{limits: {amount}}}" for name, amount in (("memory", memory), ("cpu", cpu)) if amount]
+    lines = ["version: 1", "kind: experiment", "framework: pytorch", "environment:"]
+    lines += ["  resources:", *(f"    {line}" for line in given)]
+    lines += ["  replicas:", f"    n_workers: {workers}"]
+    lines += ["    default_worker:", "      resources:", *(f"        {line}" for line in given)] if workers else []
+    return scenario.write("limited.yml", "\n".join([*lines, "run:", f"  cmd: {cmd}"]) + "\n")
+
+
+def journal(scenario, run=1):
+    lines = (scenario.home / "runs" / str(run) / "events.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def event(scenario, name, run=1):
+    return [line for line in journal(scenario, run) if line["event"] == name]
+
+
+def groups_of(scenario, run=1):
+    """The control groups of the run that there are, in whatever tree."""
+    name = f"myelin-{event(scenario, 'created', run)[0]['uuid']}"
+    return sorted(str(path) for path in CGROUPS.rglob(name))
+
+
+def wait_until(condition, seconds=5):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+GROW = """
+    import os, sys, time
+    kept = []
+    if os.environ["RANK"] == "{rank}":
+        for _ in range({mebibytes}):
+            kept.append(b"x" * (1 << 20))
+        print("has it all", flush=True)
+    else:
+        time.sleep(600)
+"""
+
+
+@limits_hold
+def test_a_task_over_its_memory_limit_is_killed_and_named(scenario):
+    cmd = scenario.python(GROW.format(rank=1, mebibytes=300))
+    ended = scenario.run(limited(scenario, cmd, memory=64, workers=1))
+    assert ended.status == 137, ended
+    assert "worker.0 was killed because it used more than its memory limit of 64 MiB" in ended.err, ended
+    assert "hint: raise the limit" in ended.err, ended
+    failed = [line for line in event(scenario, "task") if line["status"] == "failed"]
+    assert len(failed) == 1 and failed[0]["rank"] == 1
+    assert failed[0]["limit"]["resource"] == "memory"
+    assert failed[0]["limit"]["limit"] == 64 << 20
+    assert (56 << 20) < failed[0]["limit"]["peak"] <= (64 << 20)
+    assert event(scenario, "status")[-1]["kind"] == "out_of_memory"
+
+
+@limits_hold
+def test_a_process_of_a_task_that_is_killed_for_its_memory_is_told_too(scenario):
+    script = scenario.python(GROW.format(rank=0, mebibytes=300))
+    cmd = scenario.script(f"{script}; exit 3")
+    ended = scenario.run(limited(scenario, cmd, memory=64))
+    assert ended.status == 3, ended
+    assert "master.0 exited with code 3 after a process of it was killed because it used more than" in ended.err, ended
+
+
+@limits_hold
+def test_a_task_under_its_memory_limit_lives(scenario):
+    ended = scenario.run(limited(scenario, scenario.python(GROW.format(rank=0, mebibytes=60)), memory=128))
+    assert ended.status == 0, ended
+    assert ended.lines_of("master.0") == ["has it all"]
+    assert "enforced" not in ended.err, ended
+
+
+@limits_hold
+def test_the_limit_of_one_task_is_not_that_of_another(scenario):
+    """Each has room for what all of them together have not."""
+    text = GROW.replace("else:\n        time.sleep(600)", "").replace('== "{rank}"', '>= "0"')
+    cmd = scenario.python(text.format(mebibytes=40))
+    ended = scenario.run(limited(scenario, cmd, memory=64, workers=2))
+    assert ended.status == 0 and ended.out.count("has it all") == 3, ended
+
+
+SPIN = """
+    import time
+    began, used = time.monotonic(), time.process_time()
+    while time.monotonic() - began < 2:
+        pass
+    print("share %.3f" % ((time.process_time() - used) / (time.monotonic() - began)))
+    for line in open("/proc/self/cgroup"):
+        number, names, path = line.strip().split(":", 2)
+        for tree in ["cpu"] if "cpu" in names.split(",") else [""] if number == "0" else []:
+            try:
+                print(open("/sys/fs/cgroup/%s%s/cpu.stat" % (tree, path)).read())
+            except OSError:
+                pass
+"""
+
+
+@limits_hold
+def test_processor_time_stays_under_the_quota(scenario):
+    """On a busy machine any task gets little: that it was held back is what tells."""
+    ended = scenario.run(limited(scenario, scenario.python(SPIN), cpu=0.05))
+    assert ended.status == 0, ended
+    assert float(re.search(r"share ([\d.]+)", ended.out).group(1)) < 0.12, ended
+    held_back = [int(times) for times in re.findall(r"nr_throttled (\d+)", ended.out)]
+    assert max(held_back) > 3, ended
+
+
+@limits_hold
+@pytest.mark.parametrize("cores", [0.009, 1000000])
+def test_a_tiny_and_a_huge_share_can_be_asked_for(scenario, cores):
+    assert scenario.run(limited(scenario, "/bin/true", cpu=cores)).status == 0
+
+
+BOMB = """
+    import os, sys, time
+    made = 0
+    for _ in range(200):
+        try:
+            if os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+            made += 1
+        except BlockingIOError:
+            print("made", made, flush=True)
+            sys.exit(7)
+    print("made", made, flush=True)
+"""
+
+
+@limits_hold
+def test_a_task_that_forks_without_end_stops_at_its_ceiling(scenario):
+    ended = scenario.run(limited(scenario, scenario.python(BOMB), cpu=1), "--max-processes", "20")
+    assert ended.status == 7, ended
+    assert ended.lines_of("master.0") == ["made 19"]
+    assert "--max-processes" in ended.err, ended
+    failed = [line for line in event(scenario, "task") if line["status"] == "failed"]
+    assert failed[0]["limit"]["resource"] == "processes" and failed[0]["limit"]["limit"] == 20
+
+
+@limits_hold
+def test_there_is_a_ceiling_of_processes_unless_it_is_waived(scenario):
+    where = "$(sed -n 's/^[0-9]*:pids://p; s/^0:://p' /proc/self/cgroup | grep myelin)"
+    cmd = scenario.script(f"cat {CGROUPS}/pids{where}/pids.max {CGROUPS}{where}/pids.max 2>&-; true")
+    job = limited(scenario, cmd, cpu=1)
+    assert scenario.run(job).lines_of("master.0") == ["8192"]
+    assert scenario.run(job, "--max-processes", "0").lines_of("master.0") in ([], ["max"])
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "1.5", "99999999999999999999", ""])
+def test_a_wrong_number_of_processes_is_refused(scenario, number):
+    ended = scenario.run(scenario.job("true"), f"--max-processes={number}")
+    assert ended.status == 125 and "--max-processes takes a number from 0" in ended.err, ended
+
+
+# -- nothing is left behind
+
+
+@limits_hold
+@pytest.mark.parametrize("code", [0, 5])
+def test_no_control_group_is_left_of_a_run_that_ended(scenario, code):
+    job = limited(scenario, scenario.script(f"cat /proc/self/cgroup; exit {code}"), memory=64, cpu=1, workers=3)
+    ended = scenario.run(job)
+    assert ended.status == code, ended
+    assert "/myelin-" in ended.out, "there was a group"
+    assert groups_of(scenario) == []
+    assert event(scenario, "checked")[-1]["cgroups"] == 0
+
+
+@limits_hold
+def test_a_task_gets_groups_only_for_limits_that_it_has(scenario):
+    ended = scenario.run(limited(scenario, "cat /proc/self/cgroup", memory=64), "--max-processes", "0")
+    within = [line for line in ended.lines_of("master.0") if "/myelin-" in line]
+    assert len(within) == 1, ended
+    assert re.match(r"\d+:memory:|0::", within[0]), ended
+    ended = scenario.run(scenario.job("cat /proc/self/cgroup"))
+    assert "myelin" not in ended.out, ended
+
+
+def start_limited(scenario, text, *arguments):
+    process = scenario.start("run", limited(scenario, scenario.script(text), memory=64, cpu=1, workers=1), *arguments)
+    scenario.wait_for("up.*", 2)
+    assert groups_of(scenario), "there are groups while it runs"
+    return process
+
+
+SLEEPERS = "touch up.$RANK; exec sleep 600"
+CHILDREN = "sleep 600 & setsid sleep 600 & sleep 0.1; touch up.$RANK; wait"
+
+
+@limits_hold
+@pytest.mark.parametrize("presses", [1, 2])
+def test_no_control_group_is_left_of_a_run_that_was_interrupted(scenario, presses):
+    process = start_limited(scenario, CHILDREN)
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    assert scenario.finish(process).status == 130
+    assert groups_of(scenario) == []
+    assert event(scenario, "checked")[-1]["cgroups"] == 0
+
+
+def keeper_of(scenario, run=1):
+    keeper = int((scenario.home / "runs" / str(run) / "lock").read_text())
+    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+    return keeper, int(children[0])
+
+
+@limits_hold
+@pytest.mark.parametrize("text", [pytest.param(SLEEPERS, id="tasks"), pytest.param(CHILDREN, id="their children")])
+def test_no_control_group_outlives_the_death_of_the_supervisor(scenario, text):
+    process = start_limited(scenario, text)
+    os.kill(keeper_of(scenario)[1], signal.SIGKILL)
+    ended = scenario.finish(process)
+    assert ended.status == 125, ended
+    assert groups_of(scenario) == []
+    assert event(scenario, "checked")[-1]["cgroups"] == 0
+
+
+def kill_both(scenario, run=1):
+    keeper, supervisor = keeper_of(scenario, run)
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
+
+
+@limits_hold
+def test_who_looks_at_a_run_without_supervisor_and_keeper_ends_what_is_left_of_it(scenario):
+    """Detached children included, which nothing but their control group gives away."""
+    process = start_limited(scenario, CHILDREN)
+    kill_both(scenario)
+    ended = scenario.finish(process)
+    assert ended.status == 125, ended
+    assert groups_of(scenario) == []
+    assert wait_until(lambda: not scenario.left())
+
+
+@limits_hold
+def test_the_next_run_clears_away_the_groups_of_a_dead_one(scenario):
+    process = start_limited(scenario, CHILDREN)
+    process.kill()  # nobody looks at the run any more
+    process.communicate()
+    kill_both(scenario)
+    assert groups_of(scenario) and scenario.left()
+    other = limited(scenario, "/bin/true", memory=64, cpu=1)
+    environment = {**scenario.environment, "MYELIN_HOME": str(scenario.directory / "another")}
+    ended = scenario.run(other, env=environment)
+    assert ended.status == 0, ended
+    assert wait_until(lambda: groups_of(scenario) == [])
+    assert wait_until(lambda: not scenario.left())
+
+
+@limits_hold
+def test_the_next_run_leaves_the_groups_of_a_living_one_alone(scenario):
+    process = start_limited(scenario, SLEEPERS)
+    before = groups_of(scenario)
+    beside = scenario.start("run", limited(scenario, "/bin/true", memory=64, cpu=1))
+    out, err = beside.communicate(timeout=20)
+    assert beside.returncode == 0, err.decode()
+    assert groups_of(scenario) == before
+    process.send_signal(signal.SIGINT)
+    assert scenario.finish(process).status == 130
+
+
+@limits_hold
+def test_many_runs_at_once_do_not_take_each_others_groups(scenario):
+    job = limited(scenario, "/bin/true", memory=64, cpu=1, workers=1)
+    processes = [scenario.start("run", job) for _ in range(12)]
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err.decode()
+    assert sum((groups_of(scenario, run) for run in range(1, 13)), []) == []
+
+
+@limits_hold
+def test_a_stranger_in_a_group_delays_the_end_but_does_not_prevent_it(scenario):
+    process = start_limited(scenario, SLEEPERS)
+    group = next(path for path in pathlib.Path(groups_of(scenario)[0]).iterdir() if path.is_dir())
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        (group / "cgroup.procs").write_text(str(stranger.pid))
+        process.send_signal(signal.SIGINT)
+        assert scenario.finish(process).status == 130
+        assert stranger.poll() is None, "it is none of ours"
+        assert event(scenario, "checked")[-1]["cgroups"] == 1
+    finally:
+        stranger.kill()
+        stranger.wait()
+        assert wait_until(lambda: not [remove(path) for path in groups_of(scenario)])
+
+
+def remove(group):
+    for path in sorted(pathlib.Path(group).rglob("*"), reverse=True):
+        if path.is_dir():
+            path.rmdir()
+    os.rmdir(group)
+
+
+# -- where nothing can be enforced
+
+
+@pytest.fixture
+def as_nobody(scenario):
+    """The stage of an unprivileged user; root puts the program where that one can read it."""
+    if os.geteuid() != 0:
+        yield scenario, ()
+        return
+    place = pathlib.Path(tempfile.mkdtemp(prefix="myelin-limits-"))
+    try:
+        place.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
+        program = shutil.copy(PROGRAM, place / "myelin")
+        scenario.directory = place
+        scenario.home = place / "home"
+        scenario.environment.update(MYELIN_HOME=str(scenario.home), HOME=str(place))
+        switch = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--bounding-set=-all"]
+        yield scenario, [*switch, "sh", "-c", f'shift; exec {program} "$@"', "sh"]
+    finally:
+        shutil.rmtree(place)
+
+
+def test_what_cannot_be_enforced_is_said_in_one_line_with_the_reason(as_nobody):
+    scenario, under = as_nobody
+    ended = scenario.run(limited(scenario, "/bin/true", memory=64, cpu=1, workers=1), under=under)
+    assert ended.status == 0, ended
+    said = [line for line in ended.err.splitlines() if "not enforced" in line]
+    assert len(said) == 1, ended
+    assert re.match(r"myelin: not enforced here: cpu.*, memory \(.*(this user|control groups).*\)$", said[0]), ended
+    assert event(scenario, "checked")[-1]["cgroups"] == 0
+
+
+def test_a_run_without_limits_says_nothing_of_them(as_nobody):
+    scenario, under = as_nobody
+    ended = scenario.run(scenario.job("/bin/true"), under=under)
+    assert ended.status == 0 and "enforced" not in ended.err, ended
+
+
+def test_devices_that_tasks_share_are_named(scenario):
+    head = "environment:\n  resources:\n    gpu: {limits: 1}\n"
+    ended = scenario.run(scenario.job("/bin/true", head=head))
+    assert "not enforced here: gpu (the tasks share all devices)" in ended.err, ended
