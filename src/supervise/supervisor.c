@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "store/host.h"
 #include "store/journal.h"
 #include "store/owner.h"
 #include "store/record.h"
@@ -24,7 +24,7 @@
 
 extern char **environ;
 
-enum { UUID_TEXT = 33, OWN_FAILURE = 125, BOOT_ID_MAX = 64 };
+enum { UUID_TEXT = 33, OWN_FAILURE = 125 };
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
 struct supervisor {
@@ -42,27 +42,10 @@ struct supervisor {
 
 /* ---- lines of the journal ---- */
 
-static const char *boot_id(char out[BOOT_ID_MAX]) {
-    AUTO(buf) text = BUF_INIT(BOOT_ID_MAX);
-    struct error err;
-
-    snprintf(out, BOOT_ID_MAX, "unknown");
-    if (file_read("/proc/sys/kernel/random/boot_id", &text, &err) == 0)
-        snprintf(out, BOOT_ID_MAX, "%.*s", (int)strcspn(text.data, "\n"), text.data);
-    return out;
-}
-
-static const char *host_name(char out[HOST_NAME_MAX + 1]) {
-    if (gethostname(out, HOST_NAME_MAX + 1) < 0)
-        snprintf(out, HOST_NAME_MAX + 1, "unknown");
-    out[HOST_NAME_MAX] = '\0';
-    return out;
-}
-
 static void write_created(struct supervisor *supervisor) {
     const struct plan *plan = supervisor->plan;
     struct json *json = journal_begin(&supervisor->journal, "created");
-    char host[HOST_NAME_MAX + 1], boot[BOOT_ID_MAX];
+    char host[HOST_TEXT], boot[BOOT_TEXT];
     const struct {
         const char *key, *value;
     } texts[] = {
@@ -333,7 +316,7 @@ static void orphaned(void *context, int wait_status) {
 bool supervisor_settle(const struct rundir *rundir) {
     struct run_record record;
     struct error err;
-    char host[HOST_NAME_MAX + 1], boot[BOOT_ID_MAX];
+    char host[HOST_TEXT], boot[BOOT_TEXT];
     bool settles = false;
     int lock;
 
