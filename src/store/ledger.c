@@ -186,14 +186,6 @@ static int open_database(struct ledger *ledger, enum ledger_manner manner, int b
     return bring_up_to_date(ledger, err);
 }
 
-static int make_home(const char *home, struct error *err) {
-    struct stat st;
-
-    if (stat(home, &st) < 0)
-        return error_set_errno(err, errno, "cannot keep a ledger in '%.300s'", home);
-    return 0;
-}
-
 int ledger_open(const char *home, enum ledger_manner manner, int busy_ms, struct ledger **out,
                 struct error *err) {
     struct ledger *ledger;
@@ -207,8 +199,9 @@ int ledger_open(const char *home, enum ledger_manner manner, int busy_ms, struct
         *out = NULL;
         return 0;
     }
-    if (make_home(home, err) ||
-        (statfs(home, &fs) == 0 && ledger_check_filesystem(home, (long)fs.f_type, err)))
+    if (statfs(home, &fs) < 0)
+        return error_set_errno(err, errno, "cannot keep a ledger in '%.300s'", home);
+    if (ledger_check_filesystem(home, (long)fs.f_type, err))
         return -1;
     ledger = calloc(1, sizeof *ledger);
     if (!ledger || !(ledger->home = strdup(home)))
