@@ -225,6 +225,10 @@ void ledger_close(struct ledger *ledger) {
     free(ledger);
 }
 
+void ledger_set_busy(struct ledger *ledger, int busy_ms) {
+    sqlite3_busy_timeout(ledger->db, busy_ms);
+}
+
 int ledger_begin(struct ledger *ledger, struct error *err) {
     return execute(ledger, "BEGIN IMMEDIATE", err);
 }

@@ -32,6 +32,8 @@ enum ledger_manner {
 MUST_CHECK int ledger_open(const char *home, enum ledger_manner manner, int busy_ms,
                            struct ledger **out, struct error *err);
 void ledger_close(struct ledger *ledger); /* NULL is nothing */
+/* Changes what was said when it was opened. */
+void ledger_set_busy(struct ledger *ledger, int busy_ms);
 
 /* A transaction for writing: no other writer is between these two. */
 MUST_CHECK int ledger_begin(struct ledger *ledger, struct error *err);

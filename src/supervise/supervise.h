@@ -15,7 +15,7 @@
 #define SUPERVISE_SUPERVISE_H
 
 #include "backend/backend.h"
-#include "model/plan.h"
+#include "model/demand.h"
 #include "store/rundir.h"
 #include "supervise/diagnosis.h"
 #include "supervise/verdict.h"
@@ -63,6 +63,7 @@ struct run_options {
     const char *working_directory; /* absolute */
     char *const *environment;      /* the user's */
     uint32_t grace_ms, linger_ms;
+    const gpu_set *gpus; /* granted, by rank; NULL: GPUs are left to the user's environment */
 };
 
 struct run;
