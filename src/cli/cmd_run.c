@@ -128,7 +128,7 @@ static int rehearse_start(struct reserving *reserving, const char *home) {
     } else if (decision.fit == FIT_NOW) {
         puts("it would start now");
     } else {
-        printf("it would wait: %s\n", why.data);
+        printf("it would be %s\n", why.data);
         status = STATUS_INVALID;
     }
     ledger_view_release(&view);

@@ -8,16 +8,19 @@ extern const struct command command_check;
 extern const struct command command_completion;
 extern const struct command command_help;
 extern const struct command command_man;
+extern const struct command command_node;
 extern const struct command command_plan;
 extern const struct command command_run;
 extern const struct command command_schema;
 extern const struct command command_version;
+extern const struct command command_why;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,    &command_check,      &command_plan,
-    &command_schema, &command_completion, &command_man,
-    &command_help,   &command_version,    NULL,
+    &command_run,        &command_check, &command_plan,
+    &command_why,        &command_node,  &command_schema,
+    &command_completion, &command_man,   &command_help,
+    &command_version,    NULL,
 };
 
 const struct command *command_find(const char *name) {

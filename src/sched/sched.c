@@ -40,8 +40,9 @@ static void serve_those_ahead(struct cluster *cluster, const struct situation *s
         const struct waiting *waiting = &situation->queue[k];
 
         if (out->n_ahead == 0 && cluster_place(cluster, &waiting->demand, spots))
-            continue;
-        if (out->n_ahead++ == 0)
+            for (enum resource r = 0; r < RESOURCE_COUNT; r++)
+                out->promised[r] += waiting->demand.total[r];
+        else if (out->n_ahead++ == 0)
             out->head = waiting->run;
     }
     free(spots);

@@ -41,8 +41,9 @@ struct decision {
     /* Of the gang, and of all machines: what it needs, what was free when its turn came (those
      * ahead that start now have taken theirs), what there is. */
     milli needed[RESOURCE_COUNT], free[RESOURCE_COUNT], capacity[RESOURCE_COUNT];
-    bool is_short[RESOURCE_COUNT]; /* needed is more than free; with FIT_NEVER: than there is */
-    size_t n_ahead;                /* those ahead that wait too */
+    milli promised[RESOURCE_COUNT]; /* what those ahead that start now take */
+    bool is_short[RESOURCE_COUNT];  /* needed is more than free; with FIT_NEVER: than there is */
+    size_t n_ahead;                 /* those ahead that wait too */
     uint64_t head; /* the first of them: it may not be overtaken; with n_ahead > 0 */
 };
 

@@ -59,8 +59,12 @@ int shortage_text(const struct decision *decision, const struct ledger_view *vie
             buf_printf(out, err, ", run %" PRIu64 " holds %s since %s", holder.run,
                        milli_text(holder.amount).text, span_text(now - holder.since).text))
             return -1;
-    if (n > HOLDERS_SHOWN)
-        return buf_printf(out, err, ", %u more runs hold the rest", n - HOLDERS_SHOWN);
+    if (n > HOLDERS_SHOWN && buf_printf(out, err, ", %u more runs hold some", n - HOLDERS_SHOWN))
+        return -1;
+    if (decision->promised[resource] > 0)
+        return buf_printf(out, err, ", %s go%s to runs that are about to start",
+                          milli_text(decision->promised[resource]).text,
+                          decision->promised[resource] == 1000 ? "es" : "");
     return 0;
 }
 
