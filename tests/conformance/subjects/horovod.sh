@@ -81,7 +81,7 @@ test_four_ranks_train_one_model() {
 
 test_sixteen_ranks_train_one_model() {
     sed 's/n_workers: .*/n_workers: 15/' examples/horovod/polyaxonfile.yml >many.yml
-    myelin run many.yml -P epochs=3
+    myelin run many.yml -P epochs=2
     expect_status 0
     expect_ranks 16
     expect_learned
