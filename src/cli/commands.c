@@ -25,24 +25,12 @@ extern const struct command command_why;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,
-    &command_check,
-    &command_plan,
-    &command_ps,
-    &command_status,
-    &command_why,
-    &command_logs,
-    &command_attach,
-    &command_stop,
-    &command_kill,
-    &command_outputs,
-    &command_rm,
-    &command_node,
-    &command_schema,
-    &command_completion,
-    &command_man,
-    &command_help,
-    &command_version,
+    &command_run,  &command_check,   &command_plan,
+    &command_ps,   &command_status,  &command_why,
+    &command_logs, &command_attach,  &command_stop,
+    &command_kill, &command_outputs, &command_rm,
+    &command_node, &command_schema,  &command_completion,
+    &command_man,  &command_help,    &command_version,
     NULL,
 };
 
