@@ -6,16 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/report.h"
+#include "cli/reserve.h"
 #include "cli/watch.h"
 #include "plan/plan.h"
+#include "supervise/blocked.h"
 #include "supervise/supervise.h"
 #include "supervise/supervisor.h"
 
-enum { GRACE_MOST_S = 24 * 3600, PROCESSES_MOST = 4 * 1024 * 1024 /* the kernel has no more */ };
+enum {
+    GRACE_MOST_S = 24 * 3600,
+    TIMEOUT_MOST_S = 30 * 24 * 3600,
+    PROCESSES_MOST = 4 * 1024 * 1024, /* the kernel has no more */
+};
 
 /* The one text that the plan came from, or NULL. */
 static const struct source *only_file(const struct sources *sources) {
@@ -31,20 +38,21 @@ static const struct source *only_file(const struct sources *sources) {
     return found;
 }
 
-static int read_grace(const struct invocation *in, uint32_t *grace_ms) {
-    const char *text = invocation_value(in, "grace");
+/* A span of time from an option, in milliseconds; *out stays where it is not given. */
+static int read_seconds(const struct invocation *in, const char *option, int most_s,
+                        int64_t *out_ms) {
+    const char *text = invocation_value(in, option);
     char *end;
     double seconds;
 
-    *grace_ms = RUN_GRACE_MS;
     if (!text)
         return 0;
     errno = 0;
     seconds = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > GRACE_MOST_S)
-        return invocation_misuse(in, "--grace takes seconds from 0 to %d, not '%s'", GRACE_MOST_S,
+    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > most_s)
+        return invocation_misuse(in, "--%s takes seconds from 0 to %d, not '%s'", option, most_s,
                                  text);
-    *grace_ms = (uint32_t)(seconds * 1000 + 0.5);
+    *out_ms = (int64_t)(seconds * 1000 + 0.5);
     return 0;
 }
 
@@ -105,19 +113,63 @@ static void say_note(void *context, const char *sentence) {
     fprintf(stderr, "myelin: note: %s\n", sentence);
 }
 
+/* Says whether it would start now; returns the exit status. */
+static int rehearse_start(struct reserving *reserving, const char *home) {
+    AUTO(buf) why = BUF_INIT(BLOCKED_MOST);
+    struct ledger_view view = { 0 };
+    struct decision decision;
+    struct error err;
+    int status = STATUS_OK;
+
+    if (reserving->demand.n_tasks == 0) {
+        puts("it would start now: it reserves nothing");
+        return STATUS_OK;
+    }
+    if (reserving_decide(reserving, home, &view, &decision, &err) ||
+        (decision.fit == FIT_LATER &&
+         blocked_sentence(&decision, &view, (double)time(NULL), &why, &err))) {
+        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        status = STATUS_RUN_OWN_FAILURE;
+    } else if (decision.fit == FIT_NOW) {
+        puts("it would start now");
+    } else {
+        printf("it would be %s\n", why.data);
+        status = STATUS_INVALID;
+    }
+    ledger_view_release(&view);
+    return status;
+}
+
+static const char *rehearsal_notice(const struct reserving *reserving) {
+    const struct demand_terms *terms = &reserving->terms;
+
+    if (terms->leaves_out[RESOURCE_GPU] || terms->leaves_out[RESOURCE_TPU])
+        return "a rehearsal: the tasks get none of the devices that the file asks for";
+    return NULL;
+}
+
 static int start(const struct invocation *in, const struct loaded *loaded,
-                 struct supervisor_options options) {
+                 struct reserving *reserving, struct supervisor_options *options) {
     const struct source *file = only_file(&loaded->sources);
     AUTO(arena) arena = ARENA_INIT;
     struct rundir rundir;
     struct error err;
 
-    options.polyaxonfile = file ? file->text : NULL;
-    options.polyaxonfile_len = file ? file->len : 0;
+    options->polyaxonfile = file ? file->text : NULL;
+    options->polyaxonfile_len = file ? file->len : 0;
+    options->demand = reserving->demand.n_tasks > 0 ? &reserving->demand : NULL;
+    options->notice = rehearsal_notice(reserving);
+    options->hides_gpus = reserving->terms.leaves_out[RESOURCE_GPU];
+    if (plan_check_local(loaded->plan, &err) || reserving_check(reserving, &err) ||
+        rundir_home(&arena, &options->home, &err)) {
+        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        return STATUS_RUN_OWN_FAILURE;
+    }
+    if (invocation_has(in, "dry-run"))
+        return rehearse_start(reserving, options->home);
     if (!invocation_has(in, "detach"))
         watch_hold_signals(SIG_BLOCK);
-    if (plan_check_local(loaded->plan, &err) || rundir_home(&arena, &options.home, &err) ||
-        supervisor_start(loaded->plan, &options, &arena, &rundir, &err)) {
+    if (supervisor_start(loaded->plan, options, &arena, &rundir, &err)) {
         fprintf(stderr, "myelin: cannot run: %s\n", err.message);
         return STATUS_RUN_OWN_FAILURE;
     }
@@ -129,19 +181,33 @@ static int start(const struct invocation *in, const struct loaded *loaded,
 }
 
 static int run(const struct invocation *in) {
+    int64_t grace_ms = RUN_GRACE_MS, timeout_ms = QUEUE_NO_TIMEOUT;
+    struct reserving reserving;
     struct loaded loaded;
-    struct supervisor_options options = { .linger_ms = RUN_LINGER_MS };
-    int status = read_grace(in, &options.grace_ms);
+    uint32_t max_processes = 0;
+    int status = read_seconds(in, "grace", GRACE_MOST_S, &grace_ms);
 
     if (status == 0)
-        status = read_max_processes(in, &options.max_processes);
+        status = read_seconds(in, "timeout", TIMEOUT_MOST_S, &timeout_ms);
+    if (status == 0)
+        status = read_max_processes(in, &max_processes);
     if (status)
         return status;
     if (in->n_operands > 1)
         return invocation_misuse(in, "one FILE is run at a time; use -f to merge several");
     load(in, in->n_operands ? in->operands[0] : NULL, &loaded);
     print_diags(&loaded);
-    status = loaded.plan ? start(in, &loaded, options) : STATUS_RUN_OWN_FAILURE;
+    status = STATUS_RUN_OWN_FAILURE;
+    if (loaded.plan) {
+        struct supervisor_options options = { .grace_ms = (uint32_t)grace_ms,
+                                              .linger_ms = RUN_LINGER_MS,
+                                              .timeout_ms = timeout_ms,
+                                              .max_processes = max_processes };
+
+        reserving_init(&reserving, in, loaded.plan);
+        status = start(in, &loaded, &reserving, &options);
+        reserving_release(&reserving);
+    }
     loaded_release(&loaded);
     return status;
 }
@@ -157,6 +223,12 @@ static const struct option options[] = {
               "number" },
     { .name = "detach", .letter = 'd', .help = "print the run's id and leave it to itself" },
     { .name = "stop-on-hangup", .help = "stop the run when the terminal is closed" },
+    RESERVE_OPTIONS,
+    { .name = "timeout",
+      .argument = "SECONDS",
+      .help =
+          "give up when its turn has not come by then; it waits as long as it takes unless said" },
+    { .name = "dry-run", .help = "say whether it would start now, and start nothing" },
     { .name = "plain", .help = "print as to a pipe, even on a terminal" },
     { .name = "json", .help = "print the outcome as JSON; the tasks' lines go to standard error" },
     { 0 },
@@ -168,7 +240,8 @@ static const struct status_help statuses[] = {
     { "126, 127", "a task's command cannot be executed, or was not found" },
     { "128+N", "the first failing task was ended by signal N" },
     { "125", "the file or the command line is wrong, or myelin itself failed" },
-    { "130", "the run was stopped" },
+    { "130", "the run was stopped, also while it waited" },
+    { "1", "of --dry-run: it would have to wait" },
     { 0 },
 };
 
@@ -187,6 +260,12 @@ const struct command command_run = {
         "\n"
         "TensorFlow succeeds with its chief, MXNet with its workers, PyTorch and Horovod with "
         "every task. Tasks that are not needed any more get 3 seconds to finish by themselves.\n"
+        "\n"
+        "What the tasks request of CPU, memory and GPUs is reserved for the whole gang before "
+        "anything starts, first come, first served; until then the run waits, and says for "
+        "what. What this machine never has is refused at once. A task sees the GPUs that "
+        "it was granted, by `CUDA_VISIBLE_DEVICES`. A file that requests nothing reserves "
+        "nothing. `myelin why` tells more.\n"
         "\n"
         "Ctrl-C stops the run, a second Ctrl-C kills it. Closing the terminal leaves it running: "
         "it has a supervisor of its own. The run is kept in `$MYELIN_HOME/runs/<id>` (`~/.myelin` "

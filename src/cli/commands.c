@@ -11,6 +11,7 @@ extern const struct command command_help;
 extern const struct command command_kill;
 extern const struct command command_logs;
 extern const struct command command_man;
+extern const struct command command_node;
 extern const struct command command_outputs;
 extern const struct command command_plan;
 extern const struct command command_ps;
@@ -20,25 +21,16 @@ extern const struct command command_schema;
 extern const struct command command_status;
 extern const struct command command_stop;
 extern const struct command command_version;
+extern const struct command command_why;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,
-    &command_check,
-    &command_plan,
-    &command_ps,
-    &command_status,
-    &command_logs,
-    &command_attach,
-    &command_stop,
-    &command_kill,
-    &command_outputs,
-    &command_rm,
-    &command_schema,
-    &command_completion,
-    &command_man,
-    &command_help,
-    &command_version,
+    &command_run,  &command_check,   &command_plan,
+    &command_ps,   &command_status,  &command_why,
+    &command_logs, &command_attach,  &command_stop,
+    &command_kill, &command_outputs, &command_rm,
+    &command_node, &command_schema,  &command_completion,
+    &command_man,  &command_help,    &command_version,
     NULL,
 };
 

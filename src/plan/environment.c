@@ -57,6 +57,10 @@ static void append(struct environment *environment, char *item) {
     environment->items[environment->len] = NULL;
 }
 
+void environment_set(struct environment *environment, const char *name, const char *value) {
+    append(environment, arena_printf(&environment->arena, "%s=%s", name, value));
+}
+
 /* ---- setting variables ---- */
 
 /* Where variables go to: to the shared ones, or to one task's. */

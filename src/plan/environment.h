@@ -43,6 +43,8 @@ struct environment {
 };
 
 void environment_release(struct environment *environment);
+/* Appends one more, for what only a run knows. */
+void environment_set(struct environment *environment, const char *name, const char *value);
 
 /* What all tasks of a gang share, rendered once: with 512 tasks the addresses of all of them
  * would otherwise be written 512 times. */

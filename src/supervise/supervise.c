@@ -75,6 +75,21 @@ static void fact_port(const struct run_facts *facts, const struct plan *plan, ui
     memcpy(out, run->port_texts[rank].digits, sizeof run->port_texts[rank]);
 }
 
+/* A task sees the GPUs that it was granted and no others, numbered as the ledger has them. */
+static void show_gpus(struct run *run, uint32_t rank) {
+    AUTO(buf) list = BUF_INIT(4 * GPUS_MAX);
+    struct error err;
+
+    if (!run->options.gpus)
+        return;
+    for (int i = 0; i < GPUS_MAX; i++)
+        if (run->options.gpus[rank] >> i & 1 &&
+            buf_printf(&list, &err, "%s%d", list.len ? "," : "", i))
+            assert(!"the list fits");
+    environment_set(&run->environment, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    environment_set(&run->environment, "CUDA_VISIBLE_DEVICES", list.data);
+}
+
 static int describe(void *context, uint32_t rank, struct task_start *start, struct error *err) {
     struct run *run = context;
     const struct plan *plan = run->state.plan;
@@ -83,6 +98,7 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
     run->environment = (struct environment){ 0 };
     if (wiring_environment(&run->wiring, rank, &run->environment, err))
         return -1;
+    show_gpus(run, rank);
     run->name = task_name(&plan->tasks[rank]);
     *start = (struct task_start){
         .name = run->name.text,

@@ -15,7 +15,7 @@
 #define SUPERVISE_SUPERVISE_H
 
 #include "backend/backend.h"
-#include "model/plan.h"
+#include "model/demand.h"
 #include "store/rundir.h"
 #include "supervise/diagnosis.h"
 #include "supervise/verdict.h"
@@ -65,6 +65,7 @@ struct run_options {
     char *const *environment;      /* the user's */
     uint32_t grace_ms, linger_ms;
     uint32_t max_processes; /* of a task that has limits; 0: no ceiling */
+    const gpu_set *gpus; /* granted, by rank; NULL: GPUs are left to the user's environment */
 };
 
 struct run;

@@ -15,17 +15,18 @@
 #include <unistd.h>
 
 #include "backend/local/cgroup.h"
-#include "base/file.h"
+#include "store/host.h"
 #include "store/journal.h"
 #include "store/owner.h"
 #include "store/record.h"
 #include "supervise/diagnosis.h"
 #include "supervise/keeper.h"
+#include "supervise/queue.h"
 #include "supervise/supervise.h"
 
 extern char **environ;
 
-enum { UUID_TEXT = 33, OWN_FAILURE = 125, BOOT_ID_MAX = 64 };
+enum { UUID_TEXT = 33, OWN_FAILURE = 125, STOPPED = 130 };
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
 struct supervisor {
@@ -39,31 +40,17 @@ struct supervisor {
 
     struct event_base *base;
     struct run *run;
+    struct queue *queue; /* of a run that reserves something */
+    gpu_set *no_gpus;
+    bool has_ended; /* its end was written */
 };
 
 /* ---- lines of the journal ---- */
 
-static const char *boot_id(char out[BOOT_ID_MAX]) {
-    AUTO(buf) text = BUF_INIT(BOOT_ID_MAX);
-    struct error err;
-
-    snprintf(out, BOOT_ID_MAX, "unknown");
-    if (file_read("/proc/sys/kernel/random/boot_id", &text, &err) == 0)
-        snprintf(out, BOOT_ID_MAX, "%.*s", (int)strcspn(text.data, "\n"), text.data);
-    return out;
-}
-
-static const char *host_name(char out[HOST_NAME_MAX + 1]) {
-    if (gethostname(out, HOST_NAME_MAX + 1) < 0)
-        snprintf(out, HOST_NAME_MAX + 1, "unknown");
-    out[HOST_NAME_MAX] = '\0';
-    return out;
-}
-
 static void write_created(struct supervisor *supervisor) {
     const struct plan *plan = supervisor->plan;
     struct json *json = journal_begin(&supervisor->journal, "created");
-    char host[HOST_NAME_MAX + 1], boot[BOOT_ID_MAX];
+    char host[HOST_TEXT], boot[BOOT_TEXT];
     const struct {
         const char *key, *value;
     } texts[] = {
@@ -265,15 +252,25 @@ static void write_verdict(struct supervisor *supervisor) {
 
 /* ---- the supervisor's process ---- */
 
+static void end_early(struct supervisor *supervisor, enum state state, const char *reason,
+                      int exit_status) {
+    write_checked(&supervisor->journal); /* nothing was started */
+    write_end(&supervisor->journal, state, reason, NULL, -1, exit_status);
+    supervisor->has_ended = true;
+    event_base_loopbreak(supervisor->base);
+}
+
 static void on_signal(evutil_socket_t number, short what, void *context) {
     struct supervisor *supervisor = context;
 
     (void)what;
-    run_stop(supervisor->run, number == KEEPER_KILL ? STOP_AT_ONCE : STOP_GRACEFULLY);
+    if (supervisor->run)
+        run_stop(supervisor->run, number == KEEPER_KILL ? STOP_AT_ONCE : STOP_GRACEFULLY);
+    else if (!supervisor->has_ended)
+        end_early(supervisor, STATE_STOPPED, "it was stopped while it waited", STOPPED);
 }
 
-static void supervise(void *context) {
-    struct supervisor *supervisor = context;
+static void start_run(struct supervisor *supervisor, const gpu_set *gpus) {
     const struct run_observer observer = {
         .started = on_started,
         .ended = on_ended,
@@ -290,19 +287,79 @@ static void supervise(void *context) {
         .grace_ms = supervisor->options->grace_ms,
         .linger_ms = supervisor->options->linger_ms,
         .max_processes = supervisor->options->max_processes,
+        .gpus = gpus ? gpus : supervisor->no_gpus,
     };
-    struct event *stop, *kill;
     struct error err;
+
+    write_status(supervisor, STATE_STARTING);
+    if (run_start(supervisor->plan, &options, supervisor->base, &observer, &supervisor->run, &err))
+        end_early(supervisor, STATE_FAILED, err.message, OWN_FAILURE);
+}
+
+static void on_placed(void *context, const gpu_set *gpus) {
+    start_run(context, gpus);
+}
+
+static void on_waits(void *context, const char *sentence) {
+    struct supervisor *supervisor = context;
+
+    begin_status(&supervisor->journal, STATE_SCHEDULED, sentence);
+    journal_end(&supervisor->journal, JOURNAL_SOON);
+    on_notice(supervisor, sentence);
+}
+
+static void on_refused(void *context, const char *sentence) {
+    end_early(context, STATE_FAILED, sentence, OWN_FAILURE);
+}
+
+static void wait_for_turn(struct supervisor *supervisor) {
+    const struct queue_options options = {
+        .home = supervisor->options->home,
+        .rundir = &supervisor->rundir,
+        .plan = supervisor->plan,
+        .demand = supervisor->options->demand,
+        .timeout_ms = supervisor->options->timeout_ms,
+    };
+    const struct queue_observer observer = {
+        .placed = on_placed,
+        .waits = on_waits,
+        .refused = on_refused,
+        .context = supervisor,
+    };
+
+    supervisor->queue = queue_new(supervisor->base, &options, &observer);
+}
+
+/* The end of a run that came as far as its tasks: given back, then told. */
+static void end_run(struct supervisor *supervisor) {
+    write_checked(&supervisor->journal); /* the backend says `gone` only when it has looked */
+    queue_free(supervisor->queue);
+    supervisor->queue = NULL;
+    write_verdict(supervisor);
+}
+
+static void begin(struct supervisor *supervisor) {
+    if (supervisor->options->notice)
+        on_notice(supervisor, supervisor->options->notice);
+    if (supervisor->options->hides_gpus) {
+        supervisor->no_gpus = calloc(supervisor->plan->n_tasks, sizeof *supervisor->no_gpus);
+        if (!supervisor->no_gpus)
+            abort();
+    }
+    if (supervisor->options->demand)
+        wait_for_turn(supervisor);
+    else
+        start_run(supervisor, NULL);
+}
+
+static void supervise(void *context) {
+    struct supervisor *supervisor = context;
+    struct event *stop, *kill;
 
     supervisor->base = event_base_new();
     if (!supervisor->base)
         abort();
-    write_status(supervisor, STATE_STARTING);
-    if (run_start(supervisor->plan, &options, supervisor->base, &observer, &supervisor->run,
-                  &err)) {
-        write_end(&supervisor->journal, STATE_FAILED, err.message, NULL, -1, OWN_FAILURE);
-        return;
-    }
+    begin(supervisor);
     stop = evsignal_new(supervisor->base, KEEPER_STOP, on_signal, supervisor);
     kill = evsignal_new(supervisor->base, KEEPER_KILL, on_signal, supervisor);
     if (!stop || !kill)
@@ -315,9 +372,15 @@ static void supervise(void *context) {
     write_checked(&supervisor->journal,
                   has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
     write_verdict(supervisor);
+    if (!supervisor->has_ended)
+        event_base_dispatch(supervisor->base);
+    if (!supervisor->has_ended)
+        end_run(supervisor);
     event_free(stop);
     event_free(kill);
+    queue_free(supervisor->queue);
     run_free(supervisor->run);
+    free(supervisor->no_gpus);
     event_base_free(supervisor->base);
 }
 
@@ -360,7 +423,7 @@ static void orphaned(void *context, int wait_status) {
 bool supervisor_settle(const struct rundir *rundir) {
     struct run_record record;
     struct error err;
-    char host[HOST_NAME_MAX + 1], boot[BOOT_ID_MAX];
+    char host[HOST_TEXT], boot[BOOT_TEXT];
     bool settles = false;
     int lock;
 
@@ -420,6 +483,11 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
     if (keep_file(supervisor->options, &supervisor->rundir, err) ||
         journal_create(&supervisor->journal, &supervisor->rundir, supervisor->plan->n_tasks, err))
         return -1;
+    if (supervisor->options->demand && queue_enter(supervisor->options->home, &supervisor->rundir,
+                                                   supervisor->options->demand, err)) {
+        journal_close(&supervisor->journal);
+        return -1;
+    }
     write_created(supervisor);
     if (keeper_start(&work, &keeper, err)) {
         journal_close(&supervisor->journal);

@@ -7,7 +7,7 @@
 #ifndef SUPERVISE_SUPERVISOR_H
 #define SUPERVISE_SUPERVISOR_H
 
-#include "model/plan.h"
+#include "model/demand.h"
 #include "store/rundir.h"
 
 struct supervisor_options {
@@ -15,6 +15,11 @@ struct supervisor_options {
     uint32_t grace_ms, linger_ms, max_processes;
     const char *polyaxonfile; /* kept with the run; NULL: none */
     size_t polyaxonfile_len;
+    const struct demand
+        *demand;        /* what it reserves, with ranks; NULL: nothing, it starts at once */
+    int64_t timeout_ms; /* for its turn to come; QUEUE_NO_TIMEOUT: as long as it takes */
+    const char *notice; /* a sentence for who follows the run, or NULL */
+    bool hides_gpus;    /* no task sees a GPU: a rehearsal */
 };
 
 /* *out lives in the arena. The plan has to live until the call returns. */

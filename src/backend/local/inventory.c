@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/local/inventory.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { SMALL_FILE = 64 * 1024, CPUS_MOST = 8192 };
+
+#define NO_LIMIT UINT64_MAX
+
+/* ---- cgroups ---- */
+
+/* Calls see() with the text of a file in our group and in each above it. */
+static void walk_up(const char *mount, const char *group, const char *name,
+                    void (*see)(const char *text, uint64_t *lowest), uint64_t *lowest) {
+    char path[PATH_MAX];
+    size_t n = strlen(group);
+
+    for (;;) {
+        AUTO(buf) text = BUF_INIT(SMALL_FILE);
+        struct error err;
+
+        if (snprintf(path, sizeof path, "%s%.*s/%s", mount, (int)n, group, name) <
+                (int)sizeof path &&
+            file_read(path, &text, &err) == 0)
+            see(text.data, lowest);
+        if (n == 0)
+            return;
+        do
+            n--;
+        while (n > 0 && group[n] != '/');
+    }
+}
+
+static void see_number(const char *text, uint64_t *lowest) {
+    char *end;
+    const unsigned long long value = strtoull(text, &end, 10);
+
+    if (end != text && value > 0 && value < *lowest) /* "max" is no number */
+        *lowest = value;
+}
+
+/* "200000 100000": microseconds of each period; to thousandths of a core. */
+static void see_quota(const char *text, uint64_t *lowest) {
+    uint64_t quota, period;
+
+    if (sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) == 2 && period > 0 &&
+        quota < NO_LIMIT / 1000 && quota * 1000 / period < *lowest)
+        *lowest = quota * 1000 / period;
+}
+
+/* Version 1 has the quota alone, in periods of 100 ms unless somebody changed that. */
+static void see_quota_v1(const char *text, uint64_t *lowest) {
+    char *end;
+    const long long quota = strtoll(text, &end, 10);
+
+    if (end != text && quota > 0 && (uint64_t)quota / 100 < *lowest)
+        *lowest = (uint64_t)quota / 100;
+}
+
+/* Whether a comma-separated list has the word. */
+static bool lists(const char *list, const char *word) {
+    const size_t n = strlen(word);
+
+    for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
+        if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* The least that any cgroup above us leaves: bytes of memory, thousandths of a core. */
+static void read_cgroups(uint64_t *memory, uint64_t *cpu) {
+    AUTO(buf) text = BUF_INIT(SMALL_FILE);
+    char *rest = NULL;
+    struct error err;
+
+    *memory = *cpu = NO_LIMIT;
+    if (file_read("/proc/self/cgroup", &text, &err))
+        return;
+    for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *controllers = strchr(line, ':'), *group;
+
+        if (!controllers || !(group = strchr(++controllers, ':')))
+            continue;
+        *group++ = '\0';
+        if (!*controllers) {
+            walk_up("/sys/fs/cgroup", group, "memory.max", see_number, memory);
+            walk_up("/sys/fs/cgroup", group, "cpu.max", see_quota, cpu);
+        }
+        if (lists(controllers, "memory"))
+            walk_up("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", see_number, memory);
+        if (lists(controllers, "cpu"))
+            walk_up("/sys/fs/cgroup/cpu", group, "cpu.cfs_quota_us", see_quota_v1, cpu);
+    }
+}
+
+/* ---- cores and memory ---- */
+
+static milli count_cores(void) {
+    cpu_set_t *set = CPU_ALLOC(CPUS_MOST);
+    const size_t size = CPU_ALLOC_SIZE(CPUS_MOST);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (set && sched_getaffinity(0, size, set) == 0)
+        n = CPU_COUNT_S(size, set);
+    if (set)
+        CPU_FREE(set);
+    return n > 0 ? (milli)n * 1000 : 1000;
+}
+
+/* A line of /proc/meminfo, in MiB. */
+static uint64_t meminfo(const char *key) {
+    AUTO(buf) text = BUF_INIT(SMALL_FILE);
+    struct error err;
+    const char *at;
+
+    if (file_read("/proc/meminfo", &text, &err) || !(at = strstr(text.data, key)))
+        return 0;
+    return strtoull(at + strlen(key), NULL, 10) / 1024;
+}
+
+/* ---- GPUs ---- */
+
+/* The GPUs that the environment leaves us: all, unless it names them by number. */
+static gpu_set visible(gpu_set all) {
+    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+    gpu_set named = 0;
+
+    if (!text || !strcmp(text, "all"))
+        return all;
+    while (*text) {
+        char *end;
+        const unsigned long index = strtoul(text, &end, 10);
+
+        if (end == text || (*end && *end != ','))
+            return *text == '-' ? named : all; /* -1 ends the list; names are not read */
+        if (index < GPUS_MAX)
+            named |= (gpu_set)1 << index;
+        text = *end ? end + 1 : end;
+    }
+    return all & named;
+}
+
+void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus *gpus) {
+    uint64_t memory, cpu, total = meminfo("MemTotal:");
+    milli cores = count_cores();
+
+    read_cgroups(&memory, &cpu);
+    if (cpu < (uint64_t)cores)
+        cores = (milli)cpu;
+    if (memory / (1024 * 1024) < total)
+        total = memory / (1024 * 1024);
+    *out = (struct machine){ 0 };
+    out->amount[RESOURCE_CPU] = cores;
+    out->amount[RESOURCE_MEMORY] = (milli)total * 1000;
+    if (depth == INVENTORY_WITHOUT_GPUS) {
+        gpus->n = 0;
+        gpus->trouble[0] = '\0';
+        return;
+    }
+    nvml_read(gpus);
+    out->gpus = visible(gpus->n == GPUS_MAX ? ~(gpu_set)0 : ((gpu_set)1 << gpus->n) - 1);
+    out->amount[RESOURCE_GPU] = (milli)__builtin_popcountll(out->gpus) * 1000;
+}
+
+void inventory_use(struct machine_use *out) {
+    const uint64_t total = meminfo("MemTotal:"), available = meminfo("MemAvailable:");
+
+    *out = (struct machine_use){ .load = -1 };
+    if (getloadavg(&out->load, 1) != 1)
+        out->load = -1;
+    out->memory_mib = total > available ? total - available : 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/local/nvml.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The part of NVML's documented interface that is used here. */
+typedef int nvml_return;
+typedef struct nvml_device *nvml_device;
+struct nvml_memory {
+    unsigned long long total, free, used; /* bytes */
+};
+struct nvml_utilization {
+    unsigned int gpu, memory; /* percent */
+};
+enum { NVML_SUCCESS = 0, NVML_ERROR_DRIVER_NOT_LOADED = 9, NVML_ERROR_NOT_FOUND = 6 };
+
+struct nvml {
+    void *library;
+    nvml_return (*init)(void);
+    nvml_return (*shutdown)(void);
+    const char *(*error_string)(nvml_return);
+    nvml_return (*count)(unsigned int *);
+    nvml_return (*by_index)(unsigned int, nvml_device *);
+    nvml_return (*name)(nvml_device, char *, unsigned int);
+    nvml_return (*memory)(nvml_device, struct nvml_memory *);
+    nvml_return (*utilization)(nvml_device, struct nvml_utilization *);
+};
+
+/* POSIX has dlsym give functions as object pointers; memcpy is how C takes one over. */
+static bool find(struct nvml *nvml, const char *name, void *slot, struct gpus *out) {
+    void *found = dlsym(nvml->library, name);
+
+    if (!found)
+        snprintf(out->trouble, sizeof out->trouble, "libnvidia-ml.so.1 has no %s", name);
+    else
+        memcpy(slot, &found, sizeof found);
+    return found != NULL;
+}
+
+static bool load(struct nvml *nvml, struct gpus *out) {
+    nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!nvml->library)
+        return false; /* no driver: nothing to tell */
+    return find(nvml, "nvmlInit_v2", &nvml->init, out) &&
+           find(nvml, "nvmlShutdown", &nvml->shutdown, out) &&
+           find(nvml, "nvmlErrorString", &nvml->error_string, out) &&
+           find(nvml, "nvmlDeviceGetCount_v2", &nvml->count, out) &&
+           find(nvml, "nvmlDeviceGetHandleByIndex_v2", &nvml->by_index, out) &&
+           find(nvml, "nvmlDeviceGetName", &nvml->name, out) &&
+           find(nvml, "nvmlDeviceGetMemoryInfo", &nvml->memory, out) &&
+           find(nvml, "nvmlDeviceGetUtilizationRates", &nvml->utilization, out);
+}
+
+static void read_one(const struct nvml *nvml, nvml_device device, struct gpu *gpu) {
+    struct nvml_memory memory = { 0 };
+    struct nvml_utilization use = { 0 };
+
+    *gpu = (struct gpu){ .busy_percent = -1 };
+    if (nvml->name(device, gpu->name, sizeof gpu->name) != NVML_SUCCESS)
+        snprintf(gpu->name, sizeof gpu->name, "GPU");
+    gpu->name[sizeof gpu->name - 1] = '\0';
+    if (nvml->memory(device, &memory) == NVML_SUCCESS) {
+        gpu->memory_bytes = memory.total;
+        gpu->used_bytes = memory.used;
+    }
+    if (nvml->utilization(device, &use) == NVML_SUCCESS && use.gpu <= 100)
+        gpu->busy_percent = (int)use.gpu;
+}
+
+static void read_all(const struct nvml *nvml, struct gpus *out) {
+    unsigned int n = 0;
+    nvml_return code = nvml->count(&n);
+
+    for (unsigned int i = 0; code == NVML_SUCCESS && i < n && i < GPUS_MAX; i++) {
+        nvml_device device = NULL;
+
+        code = nvml->by_index(i, &device);
+        if (code == NVML_SUCCESS)
+            read_one(nvml, device, &out->list[out->n++]);
+    }
+    if (code != NVML_SUCCESS) {
+        /* Which of them is missing would shift the indexes of the others. */
+        out->n = 0;
+        snprintf(out->trouble, sizeof out->trouble, "the GPUs cannot be listed: %s",
+                 nvml->error_string(code));
+    }
+}
+
+void nvml_read(struct gpus *out) {
+    struct nvml nvml = { 0 };
+    nvml_return code;
+
+    *out = (struct gpus){ 0 };
+    if (load(&nvml, out)) {
+        code = nvml.init();
+        if (code == NVML_SUCCESS) {
+            read_all(&nvml, out);
+            nvml.shutdown();
+        } else if (code != NVML_ERROR_DRIVER_NOT_LOADED && code != NVML_ERROR_NOT_FOUND) {
+            snprintf(out->trouble, sizeof out->trouble, "the driver of the GPUs does not start: %s",
+                     nvml.error_string(code));
+        }
+    }
+    if (nvml.library)
+        dlclose(nvml.library);
+}

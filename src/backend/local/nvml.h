@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The NVIDIA GPUs of this machine, by NVML (libnvidia-ml.so.1), which is loaded when it is
+ * asked for and is there only with the driver. Neither library nor GPU is normal: the list is
+ * empty then. One that is there and does not answer is told.
+ */
+#ifndef BACKEND_LOCAL_NVML_H
+#define BACKEND_LOCAL_NVML_H
+
+#include <stdint.h>
+
+#include "model/demand.h"
+
+struct gpu {
+    char name[96];
+    uint64_t memory_bytes, used_bytes; /* 0: not known */
+    int busy_percent;                  /* -1: not known */
+};
+
+struct gpus {
+    uint32_t n; /* at most GPUS_MAX; index i is NVML's, which is by bus address */
+    struct gpu list[GPUS_MAX];
+    char trouble[256]; /* why there is nothing to see though there is a driver, or "" */
+};
+
+void nvml_read(struct gpus *out);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/reserve.h"
+
+#include <string.h>
+
+#include "supervise/blocked.h"
+
+static void read_terms(const struct invocation *in, struct demand_terms *terms) {
+    *terms = (struct demand_terms){ 0 };
+    terms->leaves_out[RESOURCE_CPU] = invocation_has(in, "oversubscribe");
+    for (size_t i = 0; i < in->n_given; i++)
+        if (strcmp(in->given[i].option->name, "without") == 0)
+            terms
+                ->leaves_out[strcmp(in->given[i].value, "gpu") == 0 ? RESOURCE_GPU : RESOURCE_TPU] =
+                true;
+}
+
+void reserving_init(struct reserving *reserving, const struct invocation *in,
+                    const struct plan *plan) {
+    memset(reserving, 0, sizeof *reserving);
+    reserving->plan = plan;
+    read_terms(in, &reserving->terms);
+    demand_of_plan(plan, &reserving->terms, &reserving->arena, &reserving->demand);
+    if (reserving->demand.n_tasks > 0)
+        inventory_read(reserving->demand.total[RESOURCE_GPU] > 0 ? INVENTORY_WHOLE
+                                                                 : INVENTORY_WITHOUT_GPUS,
+                       &reserving->machine, &reserving->gpus);
+}
+
+void reserving_release(struct reserving *reserving) {
+    arena_release(&reserving->arena);
+}
+
+/* What the user can do besides changing the file. */
+static const char *way_out(const struct reserving *reserving, const struct decision *decision) {
+    if (decision->is_short[RESOURCE_GPU] && reserving->gpus.trouble[0])
+        return reserving->gpus.trouble;
+    if (decision->is_short[RESOURCE_GPU])
+        return "--without gpu rehearses without";
+    if (decision->is_short[RESOURCE_TPU])
+        return "--without tpu rehearses without";
+    if (decision->is_short[RESOURCE_MEMORY])
+        return "ask for less, or run it on a larger machine";
+    return "ask for less, or start it with --oversubscribe";
+}
+
+int reserving_check(const struct reserving *reserving, struct error *err) {
+    const struct waiting self = { .demand = reserving->demand };
+    const struct situation empty = {
+        .machines = &reserving->machine, .n_machines = 1, .queue = &self, .n_queue = 1
+    };
+    struct decision decision;
+    struct error why;
+
+    if (reserving->demand.n_tasks == 0)
+        return 0;
+    sched_decide(&empty, 0, &decision, NULL);
+    if (decision.fit != FIT_NEVER)
+        return 0;
+    never_fits(reserving->plan, &reserving->demand, &decision, &why);
+    return error_set(err, why.code, "%s (%s)", why.message, way_out(reserving, &decision));
+}
+
+int reserving_decide(struct reserving *reserving, const char *home, struct ledger_view *view,
+                     struct decision *out, struct error *err) {
+    const struct waiting self = { .demand = reserving->demand };
+    struct situation situation;
+
+    if (queue_look(home, view, err))
+        return -1;
+    if (queue_wants_gpus(view, &reserving->demand))
+        inventory_read(INVENTORY_WHOLE, &reserving->machine, &reserving->gpus);
+    situation = queue_situation(view, &reserving->machine, &self);
+    sched_decide(&situation, situation.n_queue - 1, out, NULL);
+    return 0;
+}
+
+static bool starts_with_workers(struct reserving *reserving, struct ledger_view *view, uint32_t n) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct demand_terms terms = reserving->terms;
+    struct situation situation;
+    struct decision decision;
+    struct waiting fewer = { 0 };
+
+    terms.is_cut[ROLE_WORKER] = true;
+    terms.n_role[ROLE_WORKER] = n;
+    demand_of_plan(reserving->plan, &terms, &arena, &fewer.demand);
+    situation = queue_situation(view, &reserving->machine, &fewer);
+    sched_decide(&situation, situation.n_queue - 1, &decision, NULL);
+    return decision.fit == FIT_NOW;
+}
+
+uint32_t reserving_fewer_workers(struct reserving *reserving, struct ledger_view *view) {
+    uint32_t fits = 0, too_many = reserving->plan->n_role[ROLE_WORKER];
+
+    if (too_many < 2 || !starts_with_workers(reserving, view, 1))
+        return 0;
+    /* Fewer workers ask for less: what fits with n fits with fewer. */
+    for (fits = 1; too_many - fits > 1;) {
+        const uint32_t middle = fits + (too_many - fits) / 2;
+
+        if (starts_with_workers(reserving, view, middle))
+            fits = middle;
+        else
+            too_many = middle;
+    }
+    return fits;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger of a home, $MYELIN_HOME/myelin.db: which runs wait, in which order, and which run
+ * holds what of which machine. The only user of SQLite.
+ *
+ * The order of the queue is that of run ids, which is the order in which runs were made.
+ *
+ * A row counts only while its run has an owner (owner.h): the kernel ends the owner's lock with
+ * the last process of the run, so nothing has to be tidied up after a crash. ledger_settle takes
+ * out what has no owner any more; whoever reserves does so in the same transaction, so two runs
+ * never hold the same thing, whoever was killed in between. Rows of other hosts are left alone
+ * and not shown.
+ *
+ * Nothing waits here for longer than the `busy_ms` of ledger_open: another process in the way is
+ * ERROR_UNAVAILABLE, and the caller comes again. What is lost with the file is only who waits
+ * and who holds what: runs are in their own directories.
+ */
+#ifndef STORE_LEDGER_H
+#define STORE_LEDGER_H
+
+#include "base/vec.h"
+#include "model/demand.h"
+#include "store/rundir.h"
+
+struct ledger;
+
+enum ledger_manner {
+    LEDGER_TO_WRITE, /* is made where it is missing */
+    LEDGER_TO_LOOK,  /* none is an empty one: *out is NULL, which all that look accept */
+};
+
+MUST_CHECK int ledger_open(const char *home, enum ledger_manner manner, int busy_ms,
+                           struct ledger **out, struct error *err);
+void ledger_close(struct ledger *ledger); /* NULL is nothing */
+/* Changes what was said when it was opened. */
+void ledger_set_busy(struct ledger *ledger, int busy_ms);
+
+/* A transaction for writing: no other writer is between these two. */
+MUST_CHECK int ledger_begin(struct ledger *ledger, struct error *err);
+MUST_CHECK int ledger_commit(struct ledger *ledger, struct error *err);
+void ledger_rollback(struct ledger *ledger);
+
+/* Takes out the rows of this host whose run has no owner. Inside a transaction. */
+MUST_CHECK int ledger_settle(struct ledger *ledger, struct error *err);
+
+/* Puts a run into the queue; what an older run of that id left is taken out. The caller owns
+ * the run. Inside a transaction. */
+MUST_CHECK int ledger_enter(struct ledger *ledger, uint64_t run, const struct demand *demand,
+                            struct error *err);
+/* Moves a run from the queue to those that hold something. Inside a transaction. */
+MUST_CHECK int ledger_reserve(struct ledger *ledger, uint64_t run, const struct hold *holds,
+                              size_t n, struct error *err);
+/* Takes out all of a run. Alone, or inside a transaction. */
+MUST_CHECK int ledger_forget(struct ledger *ledger, uint64_t run, struct error *err);
+
+struct ledger_wait {
+    uint64_t run;
+    double since; /* seconds since the epoch, for people */
+    struct demand demand;
+};
+
+/* This host's rows at one moment. */
+struct ledger_view {
+    struct arena arena;
+    VEC(struct ledger_wait) queue; /* in order */
+    VEC(struct hold) holds;        /* by run, then rank; machine is 0 */
+};
+
+/* Fills in a zeroed or released view. It may show rows that ledger_settle would take out. */
+MUST_CHECK int ledger_read(struct ledger *ledger, struct ledger_view *view, struct error *err);
+void ledger_view_release(struct ledger_view *view);
+
+/* Whether a run that the ledger names still has an owner. */
+bool ledger_run_lives(const char *home, uint64_t run);
+
+/* Whether SQLite's locks work on a file system of that kind (statfs); the error names the way
+ * out. */
+MUST_CHECK int ledger_check_filesystem(const char *home, long type, struct error *err);
+
+#endif

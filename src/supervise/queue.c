@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/queue.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "supervise/blocked.h"
+
+enum {
+    LOOK_EVERY_MS = 500,
+    LOOK_SOON_MS = 10,   /* after a change: changes come in flocks */
+    BUSY_MS = 20,        /* of the loop for another writer */
+    ENTER_BUSY_MS = 200, /* of a command, each time it tries */
+    ENTER_TRIES = 50,
+    LEAVE_BUSY_MS = 2000,
+    LOOK_AT_ALL_EVERY = 10, /* looks; the others look at those next to them */
+    NOWHERE = -1,
+};
+
+struct queue {
+    struct queue_options options;
+    struct queue_observer observer;
+    uint64_t run;
+    struct ledger *ledger;
+    struct machine machine;
+    struct gpus gpu_list;
+    bool knows_gpus;
+    struct event *look_event, *change_event, *timeout_event;
+    int change_fd;
+    unsigned n_looks;
+    bool is_over, has_told;
+    gpu_set *gpus; /* by rank */
+    char why[BLOCKED_MOST];
+};
+
+static double now(void) {
+    struct timespec at;
+
+    clock_gettime(CLOCK_REALTIME, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+static uint64_t run_number(const struct rundir *rundir) {
+    return strtoull(rundir->id, NULL, 10);
+}
+
+/* ---- entering ---- */
+
+static int try_to_enter(const char *home, uint64_t run, const struct demand *demand,
+                        struct error *err) {
+    struct ledger *ledger;
+    int status = -1;
+
+    if (ledger_open(home, LEDGER_TO_WRITE, ENTER_BUSY_MS, &ledger, err))
+        return -1;
+    if (ledger_begin(ledger, err) == 0) {
+        status = ledger_enter(ledger, run, demand, err) || ledger_commit(ledger, err) ? -1 : 0;
+        if (status)
+            ledger_rollback(ledger);
+    }
+    ledger_close(ledger);
+    return status;
+}
+
+int queue_enter(const char *home, const struct rundir *rundir, const struct demand *demand,
+                struct error *err) {
+    for (int i = 0; i < ENTER_TRIES; i++) {
+        const struct timespec pause = { .tv_nsec = (i % 7 + 1) * 2000000L };
+
+        if (try_to_enter(home, run_number(rundir), demand, err) == 0)
+            return 0;
+        if (err->code != ERROR_UNAVAILABLE)
+            return -1;
+        nanosleep(&pause, NULL);
+    }
+    return -1;
+}
+
+/* ---- looking ---- */
+
+bool queue_wants_gpus(const struct ledger_view *view, const struct demand *demand) {
+    for (size_t i = 0; i < view->queue.len; i++)
+        if (view->queue.items[i].demand.total[RESOURCE_GPU] > 0)
+            return true;
+    return demand->total[RESOURCE_GPU] > 0;
+}
+
+struct situation queue_situation(struct ledger_view *view, const struct machine *machine,
+                                 const struct waiting *extra) {
+    const size_t n = view->queue.len;
+    struct waiting *queue = ARENA_ARRAY(&view->arena, struct waiting, n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        queue[i] = (struct waiting){ view->queue.items[i].run, view->queue.items[i].demand };
+    if (extra)
+        queue[n] = *extra;
+    return (struct situation){ .machines = machine,
+                               .n_machines = 1,
+                               .holds = view->holds.items,
+                               .n_holds = view->holds.len,
+                               .queue = queue,
+                               .n_queue = n + (extra ? 1 : 0) };
+}
+
+int queue_look(const char *home, struct ledger_view *view, struct error *err) {
+    struct ledger *ledger;
+    size_t kept = 0;
+    int status;
+
+    if (ledger_open(home, LEDGER_TO_LOOK, LEAVE_BUSY_MS, &ledger, err))
+        return -1;
+    status = ledger_read(ledger, view, err);
+    ledger_close(ledger);
+    if (status)
+        return -1;
+    for (size_t i = 0; i < view->queue.len; i++)
+        if (ledger_run_lives(home, view->queue.items[i].run))
+            view->queue.items[kept++] = view->queue.items[i];
+    view->queue.len = kept;
+    kept = 0;
+    for (size_t i = 0; i < view->holds.len; i++)
+        if (ledger_run_lives(home, view->holds.items[i].run))
+            view->holds.items[kept++] = view->holds.items[i];
+    view->holds.len = kept;
+    return 0;
+}
+
+/* Where the run stands in the queue, or NOWHERE. */
+static int64_t find_own(const struct queue *queue, const struct ledger_view *view) {
+    for (size_t i = 0; i < view->queue.len; i++)
+        if (view->queue.items[i].run == queue->run)
+            return (int64_t)i;
+    return NOWHERE;
+}
+
+static void decide(struct queue *queue, struct ledger_view *view, size_t own,
+                   struct decision *decision, struct spot *spots) {
+    struct situation situation;
+
+    if (!queue->knows_gpus && queue_wants_gpus(view, queue->options.demand)) {
+        inventory_read(INVENTORY_WHOLE, &queue->machine, &queue->gpu_list);
+        queue->knows_gpus = true;
+    }
+    situation = queue_situation(view, &queue->machine, NULL);
+    sched_decide(&situation, own, decision, spots);
+}
+
+static bool is_gone(const struct queue *queue, uint64_t run) {
+    return !ledger_run_lives(queue->options.home, run);
+}
+
+/* Whether somebody who stands in the way died without a word. Each looks at the one before it, the
+ * head at those that hold something: together that is everybody, and costs little however many
+ * wait. Now and then each looks at all, as the one before may be asleep. */
+static bool somebody_is_gone(struct queue *queue, const struct ledger_view *view, size_t own) {
+    const bool looks_at_all = ++queue->n_looks % LOOK_AT_ALL_EVERY == 0;
+
+    if (own > 0 && is_gone(queue, view->queue.items[own - 1].run))
+        return true;
+    for (size_t i = 0; looks_at_all && i < own; i++)
+        if (is_gone(queue, view->queue.items[i].run))
+            return true;
+    for (size_t i = 0; (looks_at_all || own == 0) && i < view->holds.len; i++)
+        if ((i == 0 || view->holds.items[i].run != view->holds.items[i - 1].run) &&
+            is_gone(queue, view->holds.items[i].run))
+            return true;
+    return false;
+}
+
+/* ---- reserving ---- */
+
+/* One row for each task with GPUs, one for all others together. */
+static size_t make_holds(struct queue *queue, const struct spot *spots, struct hold *holds) {
+    const struct demand *demand = queue->options.demand;
+    struct hold rest = { .rank = HOLD_OF_SEVERAL };
+    size_t n = 0;
+    uint32_t at = 0;
+
+    for (size_t g = 0; g < demand->n_groups; g++)
+        for (uint32_t i = 0; i < demand->groups[g].n; i++, at++) {
+            const milli *amount = demand->groups[g].amount;
+
+            if (spots[at].gpus) {
+                holds[n] = (struct hold){ .rank = demand->ranks[at], .gpus = spots[at].gpus };
+                memcpy(holds[n++].amount, amount, sizeof rest.amount);
+                queue->gpus[demand->ranks[at]] = spots[at].gpus;
+                continue;
+            }
+            for (enum resource r = 0; r < RESOURCE_COUNT; r++)
+                rest.amount[r] += amount[r];
+        }
+    holds[n++] = rest;
+    return n;
+}
+
+static int write_placement(struct queue *queue, const struct spot *spots, struct error *err) {
+    struct hold *holds = calloc(queue->options.demand->n_tasks + 1u, sizeof *holds);
+    int status;
+
+    if (!holds)
+        abort();
+    status = ledger_reserve(queue->ledger, queue->run, holds, make_holds(queue, spots, holds), err);
+    free(holds);
+    return status;
+}
+
+/* Inside a transaction, with all that is stale taken out: decides for good. */
+static int decide_for_good(struct queue *queue, struct decision *decision, struct spot *spots,
+                           struct error *err) {
+    struct ledger_view view = { 0 };
+    int64_t own;
+    int status = 0;
+
+    if (ledger_settle(queue->ledger, err) || ledger_read(queue->ledger, &view, err))
+        return -1;
+    own = find_own(queue, &view);
+    if (own == NOWHERE) { /* the ledger was moved aside meanwhile */
+        ledger_view_release(&view);
+        if (ledger_enter(queue->ledger, queue->run, queue->options.demand, err) ||
+            ledger_read(queue->ledger, &view, err))
+            return -1;
+        own = find_own(queue, &view);
+        assert(own != NOWHERE);
+    }
+    decide(queue, &view, (size_t)own, decision, spots);
+    if (decision->fit == FIT_NOW)
+        status = write_placement(queue, spots, err);
+    ledger_view_release(&view);
+    return status;
+}
+
+static int take_turn(struct queue *queue, struct decision *decision, struct error *err) {
+    struct spot *spots = calloc(queue->options.demand->n_tasks, sizeof *spots);
+    int status = -1;
+
+    if (!spots)
+        abort();
+    if (ledger_begin(queue->ledger, err) == 0) {
+        status = decide_for_good(queue, decision, spots, err) || ledger_commit(queue->ledger, err)
+                     ? -1
+                     : 0;
+        if (status)
+            ledger_rollback(queue->ledger);
+    }
+    free(spots);
+    return status;
+}
+
+/* ---- the loop ---- */
+
+static void arm(struct event *event, uint32_t ms) {
+    const struct timeval delay = { .tv_sec = ms / 1000,
+                                   .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+
+    evtimer_add(event, &delay);
+}
+
+static void end_waiting(struct queue *queue) {
+    queue->is_over = true;
+    evtimer_del(queue->look_event);
+    evtimer_del(queue->timeout_event);
+    if (queue->change_event)
+        event_del(queue->change_event);
+}
+
+static void refuse(struct queue *queue, const char *sentence) {
+    end_waiting(queue);
+    queue->observer.refused(queue->observer.context, sentence);
+}
+
+static void remember_why(struct queue *queue, const struct ledger_view *view,
+                         const struct decision *decision) {
+    AUTO(buf) text = BUF_INIT(BLOCKED_MOST);
+    struct error err;
+
+    if (blocked_sentence(decision, view, now(), &text, &err) == 0)
+        snprintf(queue->why, sizeof queue->why, "%s", text.data);
+}
+
+/* Looks without standing in anybody's way, and takes its turn where that may succeed. */
+static int look(struct queue *queue, struct decision *decision, struct error *err) {
+    struct ledger_view view = { 0 };
+    int64_t own;
+    int status = 0;
+
+    if (!queue->ledger &&
+        ledger_open(queue->options.home, LEDGER_TO_WRITE, BUSY_MS, &queue->ledger, err))
+        return -1;
+    if (ledger_read(queue->ledger, &view, err))
+        return -1;
+    own = find_own(queue, &view);
+    if (own != NOWHERE)
+        decide(queue, &view, (size_t)own, decision, NULL);
+    if (own == NOWHERE || decision->fit == FIT_NOW || somebody_is_gone(queue, &view, (size_t)own))
+        status = take_turn(queue, decision, err);
+    if (status == 0 && decision->fit == FIT_LATER)
+        remember_why(queue, &view, decision);
+    ledger_view_release(&view);
+    return status;
+}
+
+static void on_look(evutil_socket_t fd, short what, void *context) {
+    struct queue *queue = context;
+    struct decision decision;
+    struct error err;
+
+    (void)fd, (void)what;
+    /* Not all at the same moment, however they were woken. */
+    arm(queue->look_event, LOOK_EVERY_MS + (uint32_t)(queue->run * 37 % 100));
+    if (look(queue, &decision, &err)) {
+        if (err.code == ERROR_UNAVAILABLE)
+            arm(queue->look_event, LOOK_SOON_MS + (uint32_t)(queue->run * 7 % 30));
+        else
+            refuse(queue, err.message);
+        return;
+    }
+    if (decision.fit == FIT_NOW) {
+        end_waiting(queue);
+        queue->observer.placed(queue->observer.context, queue->gpus);
+    } else if (decision.fit == FIT_NEVER) {
+        never_fits(queue->options.plan, queue->options.demand, &decision, &err);
+        refuse(queue, err.message);
+    } else if (!queue->has_told) {
+        queue->has_told = true;
+        queue->observer.waits(queue->observer.context, queue->why);
+    }
+}
+
+static void on_change(evutil_socket_t fd, short what, void *context) {
+    struct queue *queue = context;
+    char bytes[4096];
+
+    (void)what;
+    while (read(fd, bytes, sizeof bytes) > 0)
+        continue;
+    arm(queue->look_event, LOOK_SOON_MS + (uint32_t)(queue->run * 7 % 30));
+}
+
+static void on_timeout(evutil_socket_t fd, short what, void *context) {
+    struct queue *queue = context;
+    char sentence[BLOCKED_MOST + 64];
+
+    (void)fd, (void)what;
+    snprintf(sentence, sizeof sentence, "its turn did not come within %gs: %s",
+             (double)queue->options.timeout_ms / 1000,
+             queue->why[0] ? queue->why : "the ledger was in use by others");
+    refuse(queue, sentence);
+}
+
+/* Every commit writes to a file of the home. Without notifications the slow look remains. */
+static void watch_changes(struct queue *queue, struct event_base *base) {
+    queue->change_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (queue->change_fd < 0 ||
+        inotify_add_watch(queue->change_fd, queue->options.home, IN_MODIFY) < 0)
+        return;
+    queue->change_event = event_new(base, queue->change_fd, EV_READ | EV_PERSIST, on_change, queue);
+    if (!queue->change_event)
+        abort();
+    event_add(queue->change_event, NULL);
+}
+
+struct queue *queue_new(struct event_base *base, const struct queue_options *options,
+                        const struct queue_observer *observer) {
+    struct queue *queue = calloc(1, sizeof *queue);
+
+    if (!queue)
+        abort();
+    queue->options = *options;
+    queue->observer = *observer;
+    queue->run = run_number(options->rundir);
+    inventory_read(INVENTORY_WITHOUT_GPUS, &queue->machine, &queue->gpu_list);
+    if (options->demand->total[RESOURCE_GPU] > 0)
+        queue->gpus = calloc(options->plan->n_tasks, sizeof *queue->gpus);
+    queue->look_event = evtimer_new(base, on_look, queue);
+    queue->timeout_event = evtimer_new(base, on_timeout, queue);
+    if (!queue->look_event || !queue->timeout_event ||
+        (options->demand->total[RESOURCE_GPU] > 0 && !queue->gpus))
+        abort();
+    watch_changes(queue, base);
+    if (options->timeout_ms != QUEUE_NO_TIMEOUT)
+        arm(queue->timeout_event, (uint32_t)options->timeout_ms);
+    event_active(queue->look_event, EV_TIMEOUT, 0);
+    return queue;
+}
+
+/* Where this fails the rows end with the owner's lock, a moment later. */
+static void leave(struct queue *queue) {
+    struct error err;
+
+    if (!queue->ledger &&
+        ledger_open(queue->options.home, LEDGER_TO_WRITE, LEAVE_BUSY_MS, &queue->ledger, &err))
+        return;
+    ledger_set_busy(queue->ledger, LEAVE_BUSY_MS);
+    if (ledger_begin(queue->ledger, &err))
+        return;
+    if (ledger_forget(queue->ledger, queue->run, &err) || ledger_commit(queue->ledger, &err))
+        ledger_rollback(queue->ledger);
+}
+
+void queue_free(struct queue *queue) {
+    if (!queue)
+        return;
+    leave(queue);
+    ledger_close(queue->ledger);
+    event_free(queue->look_event);
+    event_free(queue->timeout_event);
+    if (queue->change_event)
+        event_free(queue->change_event);
+    if (queue->change_fd >= 0)
+        close(queue->change_fd);
+    free(queue->gpus);
+    free(queue);
+}
