@@ -254,7 +254,7 @@ static void write_verdict(struct supervisor *supervisor) {
 
 static void end_early(struct supervisor *supervisor, enum state state, const char *reason,
                       int exit_status) {
-    write_checked(&supervisor->journal); /* nothing was started */
+    write_checked(&supervisor->journal, 0); /* nothing was started */
     write_end(&supervisor->journal, state, reason, NULL, -1, exit_status);
     supervisor->has_ended = true;
     event_base_loopbreak(supervisor->base);
@@ -332,7 +332,9 @@ static void wait_for_turn(struct supervisor *supervisor) {
 
 /* The end of a run that came as far as its tasks: given back, then told. */
 static void end_run(struct supervisor *supervisor) {
-    write_checked(&supervisor->journal); /* the backend says `gone` only when it has looked */
+    /* Of processes the backend says `gone` only when it has looked. */
+    write_checked(&supervisor->journal,
+                  has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
     queue_free(supervisor->queue);
     supervisor->queue = NULL;
     write_verdict(supervisor);
@@ -367,11 +369,6 @@ static void supervise(void *context) {
     event_add(stop, NULL);
     event_add(kill, NULL);
     keeper_take_orders();
-    event_base_dispatch(supervisor->base);
-    /* Of processes the backend says `gone` only when it has looked. */
-    write_checked(&supervisor->journal,
-                  has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
-    write_verdict(supervisor);
     if (!supervisor->has_ended)
         event_base_dispatch(supervisor->base);
     if (!supervisor->has_ended)
