@@ -6,7 +6,7 @@ it from there. Every task computes the gradient over a batch of its own share of
 of them make the same step. The chief, or worker 0 where there is no chief, says how it goes and
 keeps the model.
 
-The network is written with plain variables, because Keras 3 does not train with this strategy.
+The network is written with plain variables, because `fit` of Keras 3 fails with this strategy.
 """
 import argparse
 import math

@@ -5,7 +5,7 @@ Nothing in here knows myelin: TF_CONFIG is in the environment of every task. The
 hold the variables and the workers compute; both only serve, for ever. The chief hands out steps to
 whichever worker is free. When it is done it exits, and the other tasks are stopped.
 
-The network is written with plain variables, because Keras 3 does not train with this strategy.
+The network is written with plain variables, because `fit` of Keras 3 fails with this strategy.
 """
 import argparse
 import math
@@ -31,7 +31,7 @@ def make_spirals(n, seed):
 
 
 class Network(tf.Module):
-    """Dense layers with all their weights in one vector, and Adam to train it."""
+    """Dense layers with all their weights in one vector, and Adagrad to train it."""
 
     SIZES = (2, 32, 32, 2)
 
@@ -43,9 +43,8 @@ class Network(tf.Module):
             parts.append(random.normal(scale=1 / math.sqrt(n_in), size=n_in * n_out))
             parts.append(np.zeros(n_out))
         self.weights = tf.Variable(np.float32(np.concatenate(parts)))
-        self.mean = tf.Variable(tf.zeros_like(self.weights))
-        self.square = tf.Variable(tf.zeros_like(self.weights))
-        self.steps = tf.Variable(0.0)
+        self.squares = tf.Variable(tf.zeros_like(self.weights))
+        self.steps = tf.Variable(0)
 
     def __call__(self, points):
         weights, start = tf.convert_to_tensor(self.weights), 0
@@ -59,15 +58,14 @@ class Network(tf.Module):
         return points
 
     def learn(self, points, labels, lr):
-        """One step of Adam, and the loss before it."""
+        """One step of Adagrad, and the loss before it. Workers change the variables at the same
+        time; the sum of squares only grows, so no step gets large because of that."""
         with tf.GradientTape() as tape:
             loss = cross_entropy(self(points), labels)
         gradient = tf.convert_to_tensor(tape.gradient(loss, self.weights))
-        self.steps.assign_add(1.0)
-        self.mean.assign_add(0.1 * (gradient - self.mean))
-        self.square.assign_add(0.001 * (gradient**2 - self.square))
-        rate = lr * tf.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
-        self.weights.assign_sub(rate * self.mean / (tf.sqrt(self.square) + 1e-7))
+        self.steps.assign_add(1)
+        self.squares.assign_add(gradient**2)
+        self.weights.assign_sub(lr * gradient / (tf.sqrt(self.squares) + 1e-7))
         return loss
 
 
@@ -133,7 +131,7 @@ def coordinate(resolver, epochs, lr):
 def main():
     parser = argparse.ArgumentParser(description="ParameterServerStrategy")
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--lr", type=float, default=0.01, help="the learning rate")
+    parser.add_argument("--lr", type=float, default=0.1, help="the learning rate")
     options = parser.parse_args()
 
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()

@@ -21,9 +21,10 @@ const struct command command_kill = {
     .name = "kill",
     .arguments = "RUN...",
     .summary = "end runs at once, without grace",
-    .description = "Kills all tasks of each run (SIGKILL), with what they have started, and returns "
-                   "when the run is over. `myelin stop` lets them finish.\n"
-                   "\n" RUN_NAMES,
+    .description =
+        "Kills all tasks of each run (SIGKILL), with what they have started, and returns "
+        "when the run is over. `myelin stop` lets them finish.\n"
+        "\n" RUN_NAMES,
     .examples = "myelin kill @    # the newest run\n",
     .statuses = statuses,
     .run = kill_command,

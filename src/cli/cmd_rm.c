@@ -57,25 +57,33 @@ static int remove_one(const struct rundir *rundir, bool force, uint64_t *freed, 
     return status;
 }
 
+static int fail(struct arena *arena, const struct error *err) {
+    fprintf(stderr, "myelin: %s\n", runs_text(arena, err->message, 0));
+    return STATUS_INVALID;
+}
+
 static int rm(const struct invocation *in) {
     const bool force = invocation_has(in, "force");
+    const size_t n = in->n_operands;
+    AUTO(arena) arena = ARENA_INIT;
+    struct rundir *rundirs = ARENA_ARRAY(&arena, struct rundir, n);
     int status = STATUS_OK;
+    struct error err;
+    uint64_t freed;
 
-    if (in->n_operands == 0)
+    if (n == 0)
         return runs_misuse_without_run(in);
-    for (size_t i = 0; i < in->n_operands; i++) {
-        AUTO(arena) arena = ARENA_INIT;
-        struct rundir rundir;
-        struct error err;
-        uint64_t freed;
-
-        if (runs_find(in->operands[i], &arena, &rundir, &err) ||
-            remove_one(&rundir, force, &freed, &err)) {
-            fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
-            status = STATUS_INVALID;
+    /* All are looked up first: once a run is gone, its name or @ would mean another one. */
+    for (size_t i = 0; i < n; i++)
+        if (runs_find(in->operands[i], &arena, &rundirs[i], &err))
+            status = fail(&arena, &err);
+    for (size_t i = 0; i < n; i++) {
+        if (!rundirs[i].path)
             continue;
-        }
-        printf("removed run %s, %s freed\n", rundir.id, runs_bytes(&arena, freed));
+        if (remove_one(&rundirs[i], force, &freed, &err))
+            status = fail(&arena, &err);
+        else
+            printf("removed run %s, %s freed\n", rundirs[i].id, runs_bytes(&arena, freed));
     }
     return status;
 }

@@ -45,8 +45,8 @@ static bool fare_alike(const struct run_record *run, uint32_t a, uint32_t b) {
     const struct task_record *x = &run->tasks[a], *y = &run->tasks[b];
 
     return run->task_names[a].role == run->task_names[b].role && x->state == y->state &&
-           x->exit_code == y->exit_code && x->signal == y->signal &&
-           !x->log_lost == !y->log_lost && same_text(x->reason, y->reason);
+           x->exit_code == y->exit_code && x->signal == y->signal && !x->log_lost == !y->log_lost &&
+           same_text(x->reason, y->reason);
 }
 
 static void group_ranks(struct groups *groups, const struct run_record *run) {
@@ -103,7 +103,9 @@ static void add_seconds(struct table *table, const struct group *group) {
 }
 
 static void print_tasks(const struct run_record *run) {
-    static const char *const columns[] = { "TASKS", "STATUS", "PID", "END", "DURATION", "LOG LOST" };
+    static const char *const columns[] = {
+        "TASKS", "STATUS", "PID", "END", "DURATION", "LOG LOST"
+    };
     struct groups groups = { 0 };
     struct table table;
 
@@ -120,7 +122,8 @@ static void print_tasks(const struct run_record *run) {
         describe_end(task, end, sizeof end);
         add_names(&table, &groups);
         table_cell(&table, "%s", state_name(task->state));
-        table_cell(&table, "%s", shows_pid ? arena_printf(&table.arena, "%ld", (long)task->pid) : "");
+        table_cell(&table, "%s",
+                   shows_pid ? arena_printf(&table.arena, "%ld", (long)task->pid) : "");
         table_cell(&table, "%s", runs_text(&table.arena, end, 0));
         add_seconds(&table, group);
         table_cell(&table, "%s", group->log_lost ? runs_bytes(&table.arena, group->log_lost) : "");
@@ -143,7 +146,10 @@ static void print_head(const struct run_record *run, struct arena *arena) {
     const char *name = runs_text(arena, run->name, 0);
 
     printf("run %s%s%s%s: %s %s %s\n", run->rundir.id, *name ? " (" : "", name, *name ? ")" : "",
-           runs_status(run), run->state == STATE_SUCCEEDED ? "in" : is_final ? "after" : "for",
+           runs_status(run),
+           run->state == STATE_SUCCEEDED ? "in"
+           : is_final                    ? "after"
+                                         : "for",
            duration_text(run->elapsed_s).text);
     print_row("reason", runs_text(arena, run->reason, 0));
     print_row("place", runs_text(arena, run->place, 0));
@@ -157,8 +163,8 @@ static void print_head(const struct run_record *run, struct arena *arena) {
         print_row("ended", arena_printf(arena, "%.19sZ (%s)", run->updated_at,
                                         runs_ago(arena, run->updated_at)));
         print_row("exit status", arena_printf(arena, "%d", run->exit_status));
-        print_row("left behind", run->left_nothing ? "nothing; it was looked up"
-                                                   : "not known; nobody could look");
+        print_row("left behind",
+                  run->left_nothing ? "nothing; it was looked up" : "not known; nobody could look");
     }
     print_row("outputs", run->rundir.outputs);
     print_row("logs", run->rundir.logs);

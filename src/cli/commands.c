@@ -4,20 +4,42 @@
 #include "cli/command.h"
 
 /* To add a command: a line here, its row below, and its name in `command_names` of meson.build. */
+extern const struct command command_attach;
 extern const struct command command_check;
 extern const struct command command_completion;
 extern const struct command command_help;
+extern const struct command command_kill;
+extern const struct command command_logs;
 extern const struct command command_man;
+extern const struct command command_outputs;
 extern const struct command command_plan;
+extern const struct command command_ps;
+extern const struct command command_rm;
 extern const struct command command_run;
 extern const struct command command_schema;
+extern const struct command command_status;
+extern const struct command command_stop;
 extern const struct command command_version;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,    &command_check,      &command_plan,
-    &command_schema, &command_completion, &command_man,
-    &command_help,   &command_version,    NULL,
+    &command_run,
+    &command_check,
+    &command_plan,
+    &command_ps,
+    &command_status,
+    &command_logs,
+    &command_attach,
+    &command_stop,
+    &command_kill,
+    &command_outputs,
+    &command_rm,
+    &command_schema,
+    &command_completion,
+    &command_man,
+    &command_help,
+    &command_version,
+    NULL,
 };
 
 const struct command *command_find(const char *name) {

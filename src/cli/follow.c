@@ -6,108 +6,355 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/terminal.h"
+#include "plan/fold.h"
 
 /* Colours that can be told apart on dark and light grounds, handed out by rank. */
 static const char *const colours[] = { "36", "33", "32", "35", "34", "96", "93", "92", "95", "94" };
+static const char colour_of_several[] = "1";
 
 enum {
-    SHOWN_MOST = 4 * 1024 * 1024,
-    FLUSH_AT = 64 * 1024, /* so that one piece of many short lines is not gathered whole */
+    WRITE_AT = 256 * 1024,
+    /* A harmless line is at most four times a line; behind WRITE_AT there is always room for one.
+     */
+    OUT_SIZE = WRITE_AT + 4 * LINE_MOST + 1024,
+    NAMES_WIDEST = 24, /* a set of tasks that takes more is told as a number */
+    NAMES_MOST = 1 << 16,
 };
 
-void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style,
-                 FILE *out) {
-    *follow = (struct follow){
-        .plan = plan,
-        .out = out,
-        .is_terminal = style != FOLLOW_PLAIN && isatty(fileno(out)) == 1,
-        .is_coloured = style != FOLLOW_PLAIN && terminal_colour(out),
-        .shown = BUF_INIT(SHOWN_MOST),
-        .lines = calloc(plan->n_tasks, sizeof *follow->lines),
-    };
-    if (!follow->lines)
-        abort();
-    fflush(out);
-    for (uint32_t rank = 0; rank < plan->n_tasks; rank++) {
-        const struct task_name name = task_name(&plan->tasks[rank]);
-        const int width = (int)strlen(name.text);
+static_assert(OUT_SIZE >= WRITE_AT + FOLLOW_PIECE_MOST, "a piece fits behind what is not written");
 
-        follow->width = width > follow->width ? width : follow->width;
-    }
-}
+/* ---- bytes out ---- */
 
 /* Past stdio: that nobody reads any more is no failure of the command. */
-static void flush(struct follow *follow) {
-    const char *bytes = follow->shown.data;
-    size_t n = follow->shown.len;
-
+static void write_all(struct follow *follow, struct iovec *parts, int n) {
     while (n > 0 && !follow->is_broken) {
-        const ssize_t written = write(fileno(follow->out), bytes, n);
+        ssize_t written = writev(follow->fd, parts, n);
 
         if (written < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){ .fd = fileno(follow->out), .events = POLLOUT }, 1, -1);
+            poll(&(struct pollfd){ .fd = follow->fd, .events = POLLOUT }, 1, -1);
         else if (written < 0 && errno != EINTR)
             follow->is_broken = true;
-        if (written > 0) {
-            bytes += written;
-            n -= (size_t)written;
+        for (; n > 0 && written >= (ssize_t)parts->iov_len; parts++, n--)
+            written -= (ssize_t)parts->iov_len;
+        if (n > 0 && written > 0) {
+            parts->iov_base = (char *)parts->iov_base + written;
+            parts->iov_len -= (size_t)written;
         }
     }
-    buf_clear(&follow->shown);
 }
 
-static int append_prefix(struct follow *follow, struct error *err) {
-    const struct task_name name = task_name(&follow->plan->tasks[follow->rank]);
-    const char *colour = colours[follow->rank % ARRAY_LEN(colours)];
+/* The status line is taken away, and drawn again behind the lines, in one write: no flicker. */
+static void flush(struct follow *follow) {
+    char erased[STATUSLINE_BYTES], drawn[STATUSLINE_BYTES];
+    struct iovec parts[3] = { { .iov_base = erased }, { follow->out, follow->len }, { drawn, 0 } };
 
+    if (follow->len == 0)
+        return;
+    if (follow->options.has_status) {
+        parts[0].iov_len = statusline_erase(&follow->status, erased);
+        parts[2].iov_len = statusline_draw(&follow->status, drawn);
+    }
+    write_all(follow, parts, 3);
+    follow->len = 0;
+}
+
+static void flush_full(struct follow *follow) {
+    if (follow->len > WRITE_AT)
+        flush(follow);
+}
+
+static void put(struct follow *follow, const char *bytes, size_t n) {
+    memcpy(follow->out + follow->len, bytes, n);
+    follow->len += n;
+}
+
+static void write_status(struct follow *follow, bool again) {
+    char erased[STATUSLINE_BYTES], drawn[STATUSLINE_BYTES];
+    struct iovec parts[2] = { { .iov_base = erased }, { .iov_base = drawn } };
+
+    if (!follow->options.has_status)
+        return;
+    parts[0].iov_len = statusline_erase(&follow->status, erased);
+    parts[1].iov_len = again ? statusline_draw(&follow->status, drawn) : 0;
+    if (parts[0].iov_len + parts[1].iov_len)
+        write_all(follow, parts, 2);
+}
+
+void follow_show_status(struct follow *follow, const struct run_record *record, pid_t owner) {
+    if (!follow->options.has_status)
+        return;
+    statusline_update(&follow->status, record, owner);
+    write_status(follow, true);
+}
+
+void follow_hide_status(struct follow *follow) {
+    write_status(follow, false);
+}
+
+/* ---- what stands before a line ---- */
+
+static size_t make_prefix(const struct follow *follow, const char *colour, const char *name,
+                          char out[PREFIX_MOST]) {
     if (follow->is_coloured)
-        return buf_printf(&follow->shown, err, "\x1b[%sm%-*s │\x1b[0m ", colour, follow->width,
-                          name.text);
-    return buf_printf(&follow->shown, err, "%-*s │ ", follow->width, name.text);
+        return (size_t)snprintf(out, PREFIX_MOST, "\x1b[%sm%-*s │\x1b[0m ", colour, follow->width,
+                                name);
+    return (size_t)snprintf(out, PREFIX_MOST, "%-*s │ ", follow->width, name);
 }
 
-static int append_line(struct follow *follow, const char *line, size_t n, struct error *err) {
-    if (!follow->is_terminal)
-        return buf_append(&follow->shown, line, n, err);
-    if (line_append_harmless(&follow->shown, line, n, err))
-        return -1;
+static struct followed *with_prefix(struct follow *follow, uint32_t rank) {
+    struct followed *task = &follow->tasks[rank];
+
+    if (task->prefix_len == 0)
+        task->prefix_len = make_prefix(follow, colours[rank % ARRAY_LEN(colours)],
+                                       task_name(&follow->plan->tasks[rank]).text, task->prefix);
+    return task;
+}
+
+static void put_prefix(struct follow *follow, uint32_t rank) {
+    const struct followed *task = with_prefix(follow, rank);
+
+    if (!follow->options.is_bare)
+        put(follow, task->prefix, task->prefix_len);
+}
+
+/* "2026-03-01T12:00:00.123Z ". The date is worked out once a second. */
+static void put_stamp(struct follow *follow, int64_t stamp) {
+    const int64_t second = stamp / 1000000;
+    struct tm utc;
+    time_t time = (time_t)second;
+    char text[64];
+
+    if (!follow->options.has_stamps)
+        return;
+    if (stamp == FOLLOW_NO_STAMP) {
+        put(follow, "-                        ", STAMP_BYTES);
+        return;
+    }
+    if (second != follow->stamp_second && gmtime_r(&time, &utc)) {
+        strftime(follow->stamp_text, sizeof follow->stamp_text, "%Y-%m-%dT%H:%M:%S", &utc);
+        follow->stamp_second = second;
+    }
+    put(follow, text,
+        (size_t)snprintf(text, sizeof text, "%s.%03dZ ", follow->stamp_text,
+                         (int)(stamp % 1000000 / 1000)));
+}
+
+static void put_harmless(struct follow *follow, const char *line, size_t n) {
+    struct error err;
+
+    buf_clear(&follow->harmless);
+    if (line_append_harmless(&follow->harmless, line, n, &err))
+        return; /* it grows fourfold at most, and so much fits */
+    put(follow, follow->harmless.data, follow->harmless.len);
     /* A colour that a task leaves on would run into the next task's line. */
-    return memchr(line, '\x1b', n) ? buf_append(&follow->shown, "\x1b[0m", 4, err) : 0;
+    if (memchr(line, '\x1b', n))
+        put(follow, "\x1b[0m", 4);
+}
+
+/* ---- lines ---- */
+
+static bool is_folded(const void *context, uint32_t rank) {
+    return folded_has(context, rank);
+}
+
+/* Several tasks by their folded names, where those are short. */
+static void put_names(struct follow *follow, const struct folded *folded) {
+    AUTO(buf) names = BUF_INIT(NAMES_MOST);
+    char prefix[PREFIX_MOST], number[NAMES_WIDEST + 1];
+    const char *shown = names.data;
+    struct error err;
+
+    if (fold_tasks(follow->plan, is_folded, folded, &names, &err) || names.len > NAMES_WIDEST) {
+        snprintf(number, sizeof number, "%u tasks", folded->n_ranks);
+        shown = number;
+    } else {
+        shown = names.data;
+    }
+    put(follow, prefix, make_prefix(follow, colour_of_several, shown, prefix));
+}
+
+static void show_folded(void *context, const struct folded *folded) {
+    struct follow *follow = context;
+
+    flush_full(follow);
+    put_stamp(follow, folded->stamp);
+    if (folded->n_ranks == 1)
+        put_prefix(follow, folded->first);
+    else
+        put_names(follow, folded);
+    put_harmless(follow, folded->line, folded->n);
+    put(follow, "\n", 1);
 }
 
 static void show_line(void *context, const char *line, size_t n) {
     struct follow *follow = context;
-    struct error err;
+    const int64_t stamp = follow->stamp;
 
-    if (follow->shown.len > FLUSH_AT)
-        flush(follow);
-    /* A line is at most LINE_MOST bytes and the buffer has room for many times that. */
-    if (append_prefix(follow, &err) || append_line(follow, line, n, &err) ||
-        buf_append(&follow->shown, "\n", 1, &err))
-        assert(!"a line fits");
+    follow->stamp = follow->new_stamp;
+    if (follow->fold) {
+        fold_lines_feed(follow->fold, follow->rank, line, n, stamp, follow->now_us);
+        return;
+    }
+    flush_full(follow);
+    if (follow->options.has_stamps)
+        put_stamp(follow, stamp);
+    put_prefix(follow, follow->rank);
+    if (follow->is_terminal)
+        put_harmless(follow, line, n);
+    else
+        put(follow, line, n);
+    follow->out[follow->len++] = '\n';
 }
 
-void follow_output(struct follow *follow, uint32_t rank, const char *bytes, size_t n) {
+/* The usual case, at the speed of memory: whole lines are copied in one sweep, and only those that
+ * are cut, or too long, are gathered one by one. */
+static void show_plain(struct follow *follow, uint32_t rank, const char *bytes, size_t n) {
+    struct followed *task = with_prefix(follow, rank);
+
+    while (n > 0) {
+        const char *end;
+        size_t taken = 0;
+
+        flush_full(follow);
+        if (task->lines.len == 0)
+            follow->len +=
+                lines_prefix(bytes, n, task->prefix, task->prefix_len, follow->out + follow->len,
+                             OUT_SIZE - LINES_SLACK - follow->len, &taken);
+        if (taken == 0) {
+            end = memchr(bytes, '\n', n);
+            taken = end ? (size_t)(end - bytes) + 1 : n;
+            lines_feed(&task->lines, bytes, taken, show_line, follow);
+        }
+        bytes += taken;
+        n -= taken;
+    }
+}
+
+void follow_output(struct follow *follow, uint32_t rank, int64_t stamp, int64_t now_us,
+                   const char *bytes, size_t n) {
+    struct followed *task = &follow->tasks[rank];
+
     if (follow->is_broken)
         return;
+    if (follow->is_raw) {
+        flush_full(follow);
+        put(follow, bytes, n);
+        return;
+    }
     follow->rank = rank;
-    lines_feed(&follow->lines[rank], bytes, n, show_line, follow);
-    flush(follow);
+    follow->now_us = now_us;
+    follow->stamp = task->lines.len ? task->stamp : stamp;
+    follow->new_stamp = stamp;
+    if (follow->is_plain) {
+        show_plain(follow, rank, bytes, n);
+        return;
+    }
+    lines_feed(&task->lines, bytes, n, show_line, follow);
+    task->stamp = follow->stamp;
+}
+
+/* What comes behind the gap is no part of the line before it. */
+void follow_lost(struct follow *follow, uint32_t rank, uint64_t lost) {
+    struct followed *task = &follow->tasks[rank];
+    char sentence[80];
+
+    follow->rank = rank;
+    follow->stamp = follow->new_stamp = task->stamp;
+    lines_flush(&task->lines, show_line, follow);
+    if (follow->is_raw && follow->len > 0 && follow->out[follow->len - 1] != '\n')
+        put(follow, "\n", 1);
+    show_line(follow, sentence,
+              (size_t)snprintf(sentence, sizeof sentence, "[… %llu bytes were lost here …]",
+                               (unsigned long long)lost));
 }
 
 void follow_ended(struct follow *follow, uint32_t rank) {
+    struct followed *task = &follow->tasks[rank];
+
     follow->rank = rank;
-    lines_flush(&follow->lines[rank], show_line, follow);
+    follow->stamp = follow->new_stamp = task->stamp;
+    lines_flush(&task->lines, show_line, follow);
+    lines_release(&task->lines);
+    if (follow->fold)
+        fold_lines_ended(follow->fold, rank);
+}
+
+void follow_tick(struct follow *follow, int64_t now_us) {
+    follow->now_us = now_us;
+    if (follow->fold)
+        fold_lines_tick(follow->fold, now_us);
     flush(follow);
-    lines_release(&follow->lines[rank]);
+}
+
+void follow_settle(struct follow *follow) {
+    if (follow->fold)
+        fold_lines_flush(follow->fold);
+    flush(follow);
+}
+
+bool follow_holds(const struct follow *follow) {
+    return follow->fold && fold_lines_holds(follow->fold);
+}
+
+/* ---- life ---- */
+
+static bool any_task(const void *context, uint32_t rank) {
+    (void)context, (void)rank;
+    return true;
+}
+
+/* As wide as the longest name, and where lines fold, as the names of all. */
+static int width_of_names(const struct follow *follow) {
+    AUTO(buf) names = BUF_INIT(NAMES_MOST);
+    size_t width = 0;
+    struct error err;
+
+    for (uint32_t rank = 0; rank < follow->plan->n_tasks; rank++) {
+        const size_t n = strlen(task_name(&follow->plan->tasks[rank]).text);
+
+        width = n > width ? n : width;
+    }
+    if (follow->fold && fold_tasks(follow->plan, any_task, NULL, &names, &err) == 0 &&
+        names.len > width && names.len <= NAMES_WIDEST)
+        width = names.len;
+    return (int)width;
+}
+
+void follow_init(struct follow *follow, const struct plan *plan,
+                 const struct follow_options *options) {
+    *follow = (struct follow){
+        .plan = plan,
+        .options = *options,
+        .fd = fileno(options->out),
+        .is_terminal = options->style != FOLLOW_PLAIN && isatty(fileno(options->out)) == 1,
+        .is_coloured = options->style != FOLLOW_PLAIN && terminal_colour(options->out),
+        .harmless = BUF_INIT(4 * LINE_MOST + 16),
+        .stamp_second = INT64_MIN,
+        .tasks = calloc(plan->n_tasks, sizeof *follow->tasks),
+        .out = malloc(OUT_SIZE),
+    };
+    if (!follow->tasks || !follow->out)
+        abort();
+    fflush(options->out);
+    follow->options.has_status &= follow->is_terminal;
+    follow->is_raw = options->is_bare && !options->has_stamps && !follow->is_terminal;
+    follow->is_plain = !options->is_bare && !options->has_stamps && !follow->is_terminal;
+    if (follow->is_terminal && plan->n_tasks > 1 && !options->is_bare)
+        follow->fold = fold_lines_new(plan->n_tasks, show_folded, follow);
+    follow->width = width_of_names(follow);
+    statusline_init(&follow->status, follow->fd);
 }
 
 void follow_release(struct follow *follow) {
-    for (uint32_t rank = 0; follow->lines && rank < follow->plan->n_tasks; rank++)
-        lines_release(&follow->lines[rank]);
-    free(follow->lines);
-    buf_release(&follow->shown);
+    for (uint32_t rank = 0; follow->tasks && rank < follow->plan->n_tasks; rank++)
+        lines_release(&follow->tasks[rank].lines);
+    fold_lines_free(follow->fold);
+    free(follow->tasks);
+    free(follow->out);
+    buf_release(&follow->harmless);
 }

@@ -3,38 +3,92 @@
  * Shows what the tasks of a run write as it comes: whole lines, each behind the padded name
  * of its task, coloured on a terminal.
  *
- * On a terminal the lines are made harmless; elsewhere they are passed on byte for byte. A
- * reader that is slow slows only this: the run goes on, and its logs are whole.
+ * On a terminal the lines are made harmless, what several tasks say alike is folded into one
+ * line (fold_lines.h), and a status line can stand below; elsewhere lines are passed on byte for
+ * byte. A reader that is slow slows only this: the run goes on, and its logs are whole.
  */
 #ifndef CLI_FOLLOW_H
 #define CLI_FOLLOW_H
 
 #include <stdio.h>
 
+#include "cli/fold_lines.h"
 #include "cli/lines.h"
+#include "cli/statusline.h"
 #include "model/plan.h"
-
-struct follow {
-    const struct plan *plan;
-    FILE *out;
-    bool is_terminal, is_coloured;
-    bool is_broken; /* nobody reads any more */
-    int width;      /* of the longest name */
-    uint32_t rank;  /* whose lines are being shown */
-    struct buf shown;
-    struct lines *lines; /* by rank */
-};
 
 enum follow_style {
     FOLLOW_AS_IT_IS, /* as the output takes it */
     FOLLOW_PLAIN,    /* as to a pipe, even on a terminal */
 };
 
-void follow_init(struct follow *follow, const struct plan *plan, enum follow_style style,
-                 FILE *out);
-void follow_output(struct follow *follow, uint32_t rank, const char *bytes, size_t n);
+struct follow_options {
+    FILE *out;
+    enum follow_style style;
+    bool is_bare;    /* of one task: no names */
+    bool has_stamps; /* each line starts with its time */
+    bool has_status; /* a status line, where it is a terminal */
+};
+
+enum { PREFIX_MOST = LINES_SLACK, STAMP_BYTES = 25, FOLLOW_PIECE_MOST = 256 * 1024 };
+
+/* What is known of one task. */
+struct followed {
+    struct lines lines;
+    int64_t stamp;     /* of the line that is not whole yet */
+    size_t prefix_len; /* 0: not made yet */
+    char prefix[PREFIX_MOST];
+};
+
+struct follow {
+    const struct plan *plan;
+    struct follow_options options;
+    int fd;
+    bool is_terminal, is_coloured;
+    bool is_raw;    /* one task's bytes as they are */
+    bool is_plain;  /* lines as they are, behind names */
+    bool is_broken; /* nobody reads any more */
+    int width;      /* of names */
+
+    uint32_t rank;     /* whose lines are being shown */
+    int64_t stamp;     /* of the next line */
+    int64_t new_stamp; /* of the lines behind it */
+    int64_t now_us;
+    struct followed *tasks;  /* by rank */
+    struct fold_lines *fold; /* NULL: lines are not folded */
+    struct statusline status;
+
+    char *out; /* what is to be written */
+    size_t len;
+    struct buf harmless;
+    int64_t stamp_second; /* that is in stamp_text */
+    char stamp_text[32];
+};
+
+#define FOLLOW_NO_STAMP INT64_MIN
+
+/* The plan is borrowed. */
+void follow_init(struct follow *follow, const struct plan *plan,
+                 const struct follow_options *options);
+void follow_release(struct follow *follow);
+
+/* At most FOLLOW_PIECE_MOST bytes. `stamp`: microseconds since 1970 when the bytes came, or
+ * FOLLOW_NO_STAMP. `now_us`: of the clock by which lines are held for folding. */
+void follow_output(struct follow *follow, uint32_t rank, int64_t stamp, int64_t now_us,
+                   const char *bytes, size_t n);
+/* So many bytes were lost here. */
+void follow_lost(struct follow *follow, uint32_t rank, uint64_t lost);
 /* The task is over: its last line may have no end. */
 void follow_ended(struct follow *follow, uint32_t rank);
-void follow_release(struct follow *follow);
+
+/* Lines that were held long enough are shown; what is shown reaches the reader. */
+void follow_tick(struct follow *follow, int64_t now_us);
+/* All that is held is shown. */
+void follow_settle(struct follow *follow);
+bool follow_holds(const struct follow *follow);
+
+/* The status line with what is known now; and away, for who writes past us. */
+void follow_show_status(struct follow *follow, const struct run_record *record, pid_t owner);
+void follow_hide_status(struct follow *follow);
 
 #endif

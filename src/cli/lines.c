@@ -4,6 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static void keep(struct lines *lines, const char *bytes, size_t n) {
     if (lines->len + n > lines->capacity) {
@@ -60,6 +63,56 @@ void lines_flush(struct lines *lines, line_sink *sink, void *context) {
 void lines_release(struct lines *lines) {
     free(lines->partial);
     *lines = (struct lines){ 0 };
+}
+
+/* A bit for each line end among BLOCK bytes. */
+#ifdef __SSE2__
+enum { BLOCK = 16 };
+static unsigned line_ends(const char *bytes) {
+    const __m128i block = _mm_loadu_si128((const void *)bytes);
+
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8('\n')));
+}
+#else
+enum { BLOCK = 8 };
+static unsigned line_ends(const char *bytes) {
+    unsigned ends = 0;
+
+    for (unsigned i = 0; i < BLOCK; i++)
+        ends |= (unsigned)(bytes[i] == '\n') << i;
+    return ends;
+}
+#endif
+
+size_t lines_prefix(const char *bytes, size_t n, const char *prefix, size_t prefix_len, char *out,
+                    size_t room, size_t *taken) {
+    size_t start = 0, used = 0;
+
+    for (size_t at = 0; at < n; at += BLOCK) {
+        char last[BLOCK] = { 0 };
+        unsigned ends;
+
+        if (n - at < BLOCK)
+            memcpy(last, bytes + at, n - at);
+        ends = line_ends(n - at < BLOCK ? last : bytes + at);
+        for (; ends; ends &= ends - 1) {
+            const size_t len = at + (size_t)__builtin_ctz(ends) + 1 - start;
+
+            if (len > LINE_MOST + 1 || used + prefix_len + len > room)
+                goto out;
+            memcpy(out + used, prefix, LINES_SLACK); /* of a constant size: no call */
+            used += prefix_len;
+            if (len <= 32 && n - start >= 32)
+                memcpy(out + used, bytes + start, 32);
+            else
+                memcpy(out + used, bytes + start, len);
+            used += len;
+            start += len;
+        }
+    }
+out:
+    *taken = start;
+    return used;
 }
 
 void tail_feed(struct tail *tail, const char *bytes, size_t n) {

@@ -30,6 +30,14 @@ void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sin
 void lines_flush(struct lines *lines, line_sink *sink, void *context);
 void lines_release(struct lines *lines);
 
+/* Copies whole lines, each behind the prefix, as many as fit; returns the bytes written and sets
+ * *taken to those read. A line that has no end yet or is longer than LINE_MOST stops it. For
+ * speed it copies more than it counts: LINES_SLACK bytes can be read from the prefix, and be
+ * written behind the room. */
+enum { LINES_SLACK = 64 };
+size_t lines_prefix(const char *bytes, size_t n, const char *prefix, size_t prefix_len, char *out,
+                    size_t room, size_t *taken);
+
 /* The last bytes of an output. A zeroed struct is ready; memory comes with the first byte. */
 struct tail {
     char *ring;

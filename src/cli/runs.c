@@ -141,7 +141,7 @@ const char *runs_ago(struct arena *arena, const char *time) {
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (age >= units[i].seconds)
             return arena_printf(arena, "%.0f%s ago", floor(age / units[i].seconds), units[i].unit);
-    return "now";
+    return "just now";
 }
 
 const char *runs_bytes(struct arena *arena, uint64_t n) {

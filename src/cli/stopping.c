@@ -95,6 +95,9 @@ static int wait_for_target(const struct target *target, const struct stopping *s
         return -1;
     if (state_is_final(run.state))
         report_target(&run, target->was_living);
+    else if (!run.uuid)
+        status = error_set(err, ERROR_INVALID, "run %s never began; 'myelin rm %s' removes it",
+                           rundir->id, rundir->id);
     else
         status = error_set(err, ERROR_UNAVAILABLE,
                            "run %s cannot be stopped from here: it belongs to %s", rundir->id,

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdalign.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -17,7 +19,7 @@
 #include "supervise/supervisor.h"
 
 enum {
-    READ_SIZE = 64 * 1024,
+    READ_SIZE = FOLLOW_PIECE_MOST,
     JOURNAL_LINE_MOST = 1 << 20,
     OWNER_WAITS_MOST = 10000,
     LOOK_EVERY_MS = 1000, /* whether the run still has an owner; also for a lost notification */
@@ -25,91 +27,121 @@ enum {
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 
-/* A task's log as far as it was read. */
-struct log_file {
-    int fd; /* -1: not there yet */
-    bool is_over;
-};
-
 struct watcher {
     const struct rundir *rundir;
     const struct watch_options *options;
     struct event_base *base;
     struct run_record *record;
-    struct plan plan; /* of the record, once it is known */
-    struct follow follow;
-    bool is_following, has_caught_up;
+    struct plan plan;                  /* of the record, once it is known */
+    struct follow own_follow, *follow; /* NULL: not begun, or nothing is shown */
+    struct logread *own_logs, *logs;   /* by rank */
+    bool *has_news;                    /* by rank: its log may have grown */
+    bool has_caught_up;
     int journal_fd;
     struct buf journal; /* the beginning of a line */
-    struct log_file *logs;
     int notify_fd;
-    struct event *notify_event, *look_event, *signal_events[ARRAY_LEN(signals)];
+    struct event *notify_event, *look_event, *more_event, *fold_event, *resize_event;
+    struct event *signal_events[ARRAY_LEN(signals)];
+    bool has_looked;
     unsigned interrupts;
     enum watch_outcome outcome;
-    char bytes[READ_SIZE];
+    alignas(struct inotify_event) char bytes[READ_SIZE];
 };
 
-/* ---- logs ---- */
+/* ---- what is shown ---- */
 
-static void open_log(struct watcher *w, uint32_t rank) {
-    char path[PATH_MAX];
+static int64_t now_us(void) {
+    struct timespec now;
 
-    if (snprintf(path, sizeof path, "%s/%s.log", w->rundir->logs,
-                 task_name(&w->plan.tasks[rank]).text) < (int)sizeof path)
-        w->logs[rank].fd = open(path, O_RDONLY | O_CLOEXEC);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Shows what has come since the last look; all of it, or one piece. */
-static void read_log(struct watcher *w, uint32_t rank, bool all) {
-    struct log_file *log = &w->logs[rank];
-    ssize_t n;
+static void say(struct watcher *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-    if (log->is_over)
-        return;
-    if (log->fd < 0)
-        open_log(w, rank);
-    if (log->fd < 0)
-        return;
-    do {
-        n = read(log->fd, w->bytes, sizeof w->bytes);
-        if (n > 0)
-            follow_output(&w->follow, rank, w->bytes, (size_t)n);
-    } while (n > 0 && all);
-    if (n == (ssize_t)sizeof w->bytes)
-        event_active(w->look_event, EV_TIMEOUT, 0); /* there is more: after the others' turn */
+/* A message to the user, in the place of the status line. */
+static void say(struct watcher *w, const char *fmt, ...) {
+    va_list arguments;
+
+    if (w->follow)
+        follow_hide_status(w->follow);
+    va_start(arguments, fmt);
+    fputs("myelin: ", stderr);
+    vfprintf(stderr, fmt, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
 }
 
-static void end_log(struct watcher *w, uint32_t rank) {
-    read_log(w, rank, true);
-    if (w->logs[rank].fd >= 0)
-        close(w->logs[rank].fd);
-    w->logs[rank] = (struct log_file){ .fd = -1, .is_over = true };
-    follow_ended(&w->follow, rank);
+static bool is_over(const struct watcher *w, uint32_t rank) {
+    return state_is_final(w->record->tasks[rank].state) || state_is_final(w->record->state);
+}
+
+/* Shows one piece of what has come. A task that is over has written all before its end was in the
+ * journal: when nothing more is there then, its last line can be shown. */
+static void read_log(struct watcher *w, uint32_t rank) {
+    struct logread *log = &w->logs[rank];
+    struct log_piece piece;
+
+    log->is_over = is_over(w, rank);
+    if (logread_next(log, w->bytes, sizeof w->bytes, &piece)) {
+        if (piece.lost)
+            follow_lost(w->follow, rank, piece.lost);
+        else
+            follow_output(w->follow, rank, piece.time_us, now_us(), w->bytes, piece.n);
+        return;
+    }
+    w->has_news[rank] = false;
+    if (!log->is_over)
+        return;
+    log->is_done = true;
+    logread_release(log);
+    follow_ended(w->follow, rank);
+}
+
+/* Gives each log with news its turn. Returns whether one may have more. */
+static bool read_logs(struct watcher *w) {
+    bool more = false;
+
+    for (uint32_t rank = 0; w->follow && rank < w->plan.n_tasks; rank++) {
+        if (w->logs[rank].is_done || !(w->has_news[rank] || is_over(w, rank)))
+            continue;
+        read_log(w, rank);
+        more |= !w->logs[rank].is_done && (w->has_news[rank] || is_over(w, rank));
+    }
+    if (w->follow)
+        follow_tick(w->follow, now_us());
+    return more;
 }
 
 /* The journal has said which tasks there are: their logs can be followed. */
 static void begin_following(struct watcher *w) {
-    if (w->is_following || w->record->n_tasks == 0 || !w->options->out)
+    const struct watch_options *options = w->options;
+    const struct follow_options shown = { .out = options->out,
+                                          .style = options->style,
+                                          .has_status = true };
+
+    if (w->follow || w->record->n_tasks == 0 || !(options->out || options->follow))
         return;
     w->plan = record_plan(w->record);
-    follow_init(&w->follow, &w->plan, w->options->style, w->options->out);
-    w->logs = calloc(w->plan.n_tasks, sizeof *w->logs);
+    w->has_news = malloc(w->plan.n_tasks * sizeof *w->has_news);
+    if (!w->has_news)
+        abort();
+    memset(w->has_news, true, w->plan.n_tasks);
+    w->follow = options->follow;
+    w->logs = options->logs;
+    if (w->follow)
+        return;
+    w->follow = &w->own_follow;
+    follow_init(w->follow, &w->plan, &shown);
+    w->logs = w->own_logs = calloc(w->plan.n_tasks, sizeof *w->logs);
     if (!w->logs)
         abort();
     for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++) {
-        w->logs[rank].fd = -1;
-        if (w->options->from_end) {
-            open_log(w, rank);
-            if (w->logs[rank].fd >= 0)
-                lseek(w->logs[rank].fd, 0, SEEK_END);
-        }
+        logread_init(&w->logs[rank], w->rundir->logs, task_name(&w->plan.tasks[rank]).text,
+                     LOGREAD_BYTES);
+        if (options->from_end)
+            logread_skip_to_end(&w->logs[rank]);
     }
-    w->is_following = true;
-}
-
-static void read_logs(struct watcher *w, bool all) {
-    for (uint32_t rank = 0; w->is_following && rank < w->plan.n_tasks; rank++)
-        read_log(w, rank, all);
 }
 
 /* ---- the journal ---- */
@@ -120,7 +152,7 @@ static void feed_line(struct watcher *w, const char *line, size_t n) {
     record_feed(w->record, line, n, &notice);
     begin_following(w);
     if (notice && (w->has_caught_up || !w->options->from_end))
-        fprintf(stderr, "myelin: %s\n", notice);
+        say(w, "%s", notice);
 }
 
 static void read_journal(struct watcher *w) {
@@ -164,33 +196,73 @@ static void finish(struct watcher *w, enum watch_outcome outcome) {
     event_base_loopbreak(w->base);
 }
 
-/* Tasks that have ended get their last output shown, and the rest of a line. */
+/* More than one turn's worth is read in several, with signals answered in between. */
 static void look(struct watcher *w) {
+    const struct timeval hold = { .tv_usec = FOLD_HOLD_US };
+
     read_journal(w);
     w->has_caught_up = true;
-    read_logs(w, false);
-    for (uint32_t rank = 0; w->is_following && rank < w->plan.n_tasks; rank++)
-        if (!w->logs[rank].is_over && state_is_final(w->record->tasks[rank].state))
-            end_log(w, rank);
+    if (read_logs(w)) {
+        event_active(w->more_event, EV_TIMEOUT, 0);
+        return;
+    }
+    if (w->follow && follow_holds(w->follow) && !evtimer_pending(w->fold_event, NULL))
+        evtimer_add(w->fold_event, &hold);
     if (!state_is_final(w->record->state))
         return;
-    for (uint32_t rank = 0; w->is_following && rank < w->plan.n_tasks; rank++)
-        if (!w->logs[rank].is_over)
-            end_log(w, rank);
+    if (w->follow)
+        follow_settle(w->follow);
     wait_for_owner(w->rundir);
     finish(w, WATCH_OVER);
 }
 
 /* ---- events ---- */
 
+/* The file of one task has changed; of which one, its name says. */
+static void note_news(struct watcher *w, const struct inotify_event *event) {
+    const char *suffix = event->len ? strrchr(event->name, '.') : NULL;
+    char name[sizeof((struct task_name *)0)->text];
+    int64_t rank;
+
+    if (!w->follow)
+        return;
+    if (event->mask & IN_Q_OVERFLOW)
+        memset(w->has_news, true, w->plan.n_tasks);
+    if (!suffix || strcmp(suffix, ".log") != 0 || suffix - event->name >= (ptrdiff_t)sizeof name)
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)(suffix - event->name), event->name);
+    rank = plan_find_named(&w->plan, name);
+    if (rank >= 0)
+        w->has_news[rank] = true;
+}
+
 static void on_notify(evutil_socket_t fd, short what, void *context) {
     struct watcher *w = context;
+    ssize_t n;
 
     (void)what;
-    /* What changed does not matter: a look costs less than telling. */
-    while (read(fd, w->bytes, sizeof w->bytes) > 0)
-        continue;
+    while ((n = read(fd, w->bytes, sizeof w->bytes)) > 0)
+        for (ssize_t at = 0; at < n;) {
+            const struct inotify_event *event = (const void *)(w->bytes + at);
+
+            note_news(w, event);
+            at += (ssize_t)(sizeof *event + event->len);
+        }
     look(w);
+}
+
+static void on_more(evutil_socket_t fd, short what, void *context) {
+    (void)fd, (void)what;
+    look(context);
+}
+
+static void on_resize(evutil_socket_t fd, short what, void *context) {
+    struct watcher *w = context;
+    pid_t pid;
+
+    (void)fd, (void)what;
+    if (w->follow && w->has_looked && owner_lives(w->rundir, &pid))
+        follow_show_status(w->follow, w->record, pid);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *context) {
@@ -199,6 +271,8 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     pid_t pid;
 
     (void)fd, (void)what;
+    if (w->follow)
+        memset(w->has_news, true, w->plan.n_tasks); /* a notification may have been lost */
     look(w);
     if (!state_is_final(w->record->state) && !owner_lives(w->rundir, &pid)) {
         read_journal(w); /* the owner may have gone right after its last line */
@@ -207,7 +281,9 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
         look(w);
         if (!state_is_final(w->record->state))
             finish(w, WATCH_LEFT); /* another host's run, or one that cannot be written to */
-    }
+    } else if (w->follow && w->has_looked && !state_is_final(w->record->state))
+        follow_show_status(w->follow, w->record, pid);
+    w->has_looked = true; /* a run of less than a second shows no status line */
     evtimer_add(w->look_event, &again);
 }
 
@@ -215,15 +291,15 @@ static void stop_run(struct watcher *w, int number) {
     struct error err;
     bool again = w->interrupts++ > 0;
 
-    fprintf(stderr,
-            again ? "myelin: SIG%s again: killing the tasks\n"
-                  : "myelin: SIG%s: stopping the tasks; once more kills them\n",
-            sigabbrev_np(number));
+    say(w,
+        again ? "SIG%s again: killing the tasks"
+              : "SIG%s: stopping the tasks; once more kills them",
+        sigabbrev_np(number));
     if (w->interrupts > 2) {
-        fprintf(stderr, "myelin: left while tasks are still ending\n");
+        say(w, "left while tasks are still ending");
         finish(w, WATCH_LEFT);
     } else if (owner_signal(w->rundir, again ? KEEPER_KILL : KEEPER_STOP, &err)) {
-        fprintf(stderr, "myelin: %s\n", err.message);
+        say(w, "%s", err.message);
         look(w);
     }
 }
@@ -277,9 +353,13 @@ static int watcher_init(struct watcher *w, struct error *err) {
         return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
     w->notify_event = event_new(w->base, w->notify_fd, EV_READ | EV_PERSIST, on_notify, w);
     w->look_event = evtimer_new(w->base, on_look, w);
-    if (!w->notify_event || !w->look_event)
+    w->more_event = evtimer_new(w->base, on_more, w);
+    w->fold_event = evtimer_new(w->base, on_more, w);
+    w->resize_event = evsignal_new(w->base, SIGWINCH, on_resize, w);
+    if (!w->notify_event || !w->look_event || !w->more_event || !w->fold_event || !w->resize_event)
         abort();
     event_add(w->notify_event, NULL);
+    event_add(w->resize_event, NULL);
     event_active(w->look_event, EV_TIMEOUT, 0);
     add_signals(w);
     return 0;
@@ -289,20 +369,26 @@ static void watcher_release(struct watcher *w) {
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         if (w->signal_events[i])
             event_free(w->signal_events[i]);
-    if (w->notify_event)
-        event_free(w->notify_event);
-    if (w->look_event)
-        event_free(w->look_event);
+    struct event *const events[] = { w->notify_event, w->look_event, w->more_event, w->fold_event,
+                                     w->resize_event };
+
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (events[i])
+            event_free(events[i]);
     if (w->notify_fd >= 0)
         close(w->notify_fd);
     if (w->journal_fd >= 0)
         close(w->journal_fd);
-    for (uint32_t rank = 0; w->is_following && rank < w->plan.n_tasks; rank++)
-        if (w->logs[rank].fd >= 0)
-            close(w->logs[rank].fd);
-    if (w->is_following)
-        follow_release(&w->follow);
-    free(w->logs);
+    if (w->follow) {
+        follow_settle(w->follow);
+        follow_hide_status(w->follow);
+    }
+    for (uint32_t rank = 0; w->own_logs && rank < w->plan.n_tasks; rank++)
+        logread_release(&w->own_logs[rank]);
+    if (w->follow == &w->own_follow)
+        follow_release(w->follow);
+    free(w->own_logs);
+    free(w->has_news);
     buf_release(&w->journal);
     event_base_free(w->base);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "cli/follow.h"
+#include "cli/logread.h"
 #include "store/record.h"
 
 struct watch_options {
@@ -20,6 +21,10 @@ struct watch_options {
     bool from_end;     /* shows only what is written from now on */
     bool signals_stop; /* an interrupt stops the run; else it ends the watching */
     bool hangup_stops; /* so does a hangup */
+    /* Who has begun to show the logs hands over how far it came: both by the tasks of the run, and
+     * still its own afterwards. NULL: the watcher begins, by `out` and `style`. */
+    struct follow *follow;
+    struct logread *logs;
 };
 
 enum watch_outcome {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/json_read.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,8 @@ static int hex4(struct cursor *c, uint32_t *out) {
     if (c->end - c->at < 4)
         return wrong(c, "\\u needs four digits");
     for (int i = 0; i < 4; i++) {
-        const char *digits = "0123456789abcdef";
-        const char *found = memchr(digits, c->at[i] | 0x20, 16);
+        static const char digits[] = "0123456789abcdef";
+        const char *found = memchr(digits, tolower((unsigned char)c->at[i]), 16);
 
         if (!found)
             return wrong(c, "\\u needs four digits");

@@ -172,6 +172,7 @@ int find_run(const char *home, const char *text, struct arena *arena, struct run
         return -1;
     if (n == 0)
         return error_set(err, ERROR_NOT_FOUND, "there are no runs in '%.300s/runs'", home);
-    read_uuid(&wanted);
+    if (!id)
+        read_uuid(&wanted); /* else the id of a run that was removed would become another one */
     return look_through(home, ids, n, &wanted, arena, out, err);
 }

@@ -5,7 +5,7 @@
  *   its id       12
  *   its name     mnist: of several runs the newest
  *   its uuid     or the beginning of it, at least 4 hexadecimal digits that no other run has;
- *                dashes and capitals do not matter
+ *                dashes and capitals do not matter; never what could be an id
  *   @            the newest run
  *
  * in this order where a text could be more than one. Only the first line of a journal is read

@@ -64,8 +64,8 @@ static bool load(struct logindex *index, uint64_t i) {
 
 bool logindex_get(struct logindex *index, uint64_t i, struct logindex_entry *out) {
     /* The last record may have changed since it was read: a gap grows in its place. */
-    const bool is_held = i >= index->window_at && i < index->window_at + index->window_n &&
-                         i + 1 < index->n;
+    const bool is_held =
+        i >= index->window_at && i < index->window_at + index->window_n && i + 1 < index->n;
 
     if (!is_held && !load(index, i))
         return false;

@@ -29,14 +29,17 @@ static void detach(void) {
         close(null);
 }
 
-/* Forgets what was sent before, and takes signals again, those of `held` still not. */
+/* Forgets what a terminal sent before, and takes signals again, those of `held` still not. Orders
+ * are not forgotten: they may come as soon as the keeper's number is known. */
 static void begin_anew(const sigset_t *held) {
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD };
+    static const int numbers[] = { SIGINT, SIGHUP, SIGPIPE, SIGCHLD };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         signal(numbers[i], SIG_IGN); /* which drops a pending one */
         signal(numbers[i], SIG_DFL);
     }
+    signal(KEEPER_STOP, SIG_DFL);
+    signal(KEEPER_KILL, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_SETMASK, held, NULL);
 }

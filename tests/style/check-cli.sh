@@ -116,7 +116,7 @@ misuse() {
     ! grep -q $'\e' err || fail "a message steers the terminal"
     for name in "${names[@]}"; do
         status=2
-        [[ $name != run ]] || status=125
+        [[ $name != run && $name != attach ]] || status=125
         expect $status "$name" --no-such-option; silent out
         says err "try 'myelin help $name'"
     done

@@ -189,11 +189,63 @@ static void a_line_that_does_not_fit_leaves_the_buffer_as_it_was(void **unused) 
     assert_string_equal(out.data, "abc");
 }
 
+/* What lines_prefix leaves is shown by lines_feed, so both have to agree on every line. */
+static void a_sweep_of_prefixed_lines_is_the_same_as_line_by_line(void **unused) {
+    static const char prefix[LINES_SLACK] = "t | ";
+    char text[400], out[4000 + LINES_SLACK];
+    uint32_t random = 1;
+
+    (void)unused;
+    for (size_t n = 0; n < sizeof text; n++) {
+        AUTO(buf) wanted = BUF_INIT(1 << 16);
+        size_t taken, used, start = 0;
+        struct error err;
+
+        for (size_t i = 0; i < n; i++) {
+            random = random * 1664525u + 1013904223u;
+            text[i] = random >> 24 < 256 / (1 + n % 40) ? '\n' : 'x';
+        }
+        for (size_t i = 0; i < n; i++)
+            if (text[i] == '\n') {
+                assert_int_equal(
+                    buf_printf(&wanted, &err, "t | %.*s", (int)(i + 1 - start), text + start), 0);
+                start = i + 1;
+            }
+        used = lines_prefix(text, n, prefix, 4, out, 4000, &taken);
+        assert_int_equal(taken, start);
+        assert_int_equal(used, wanted.len);
+        assert_memory_equal(out, wanted.data, used);
+        used = lines_prefix(text, n, prefix, 4, out, used / 2, &taken);
+        assert_memory_equal(out, wanted.data, used);
+        assert_true(used <= wanted.len / 2 && taken <= start);
+    }
+}
+
+static void a_sweep_stops_at_a_line_that_is_too_long(void **unused) {
+    static const char prefix[LINES_SLACK] = "t | ";
+    char *text = malloc(LINE_MOST + 10), *out = malloc(2 * LINE_MOST + LINES_SLACK);
+    size_t taken;
+
+    (void)unused;
+    memset(text, 'x', LINE_MOST + 10);
+    text[1] = text[LINE_MOST + 2] = '\n';
+    assert_int_equal(lines_prefix(text, LINE_MOST + 10, prefix, 4, out, 2 * LINE_MOST, &taken),
+                     2 + LINE_MOST + 1 + 8);
+    text[LINE_MOST + 2] = 'x';
+    text[LINE_MOST + 3] = '\n';
+    assert_int_equal(lines_prefix(text, LINE_MOST + 10, prefix, 4, out, 2 * LINE_MOST, &taken), 6);
+    assert_int_equal(taken, 2);
+    free(text);
+    free(out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_comes_out_whole_however_it_was_cut),
         cmocka_unit_test(an_endless_line_is_cut_into_pieces_and_none_of_it_is_lost),
         cmocka_unit_test(a_line_of_just_the_most_is_not_cut),
+        cmocka_unit_test(a_sweep_of_prefixed_lines_is_the_same_as_line_by_line),
+        cmocka_unit_test(a_sweep_stops_at_a_line_that_is_too_long),
         cmocka_unit_test(the_tail_is_the_last_lines),
         cmocka_unit_test(the_tail_of_an_endless_line_is_its_last_bytes),
         cmocka_unit_test(a_line_on_a_terminal_cannot_steer_it),

@@ -19,7 +19,11 @@
 #include "backend/local/spawn.h"
 
 enum {
-    READ_SIZE = 64 * 1024,
+    READ_SIZE = 256 * 1024,
+    /* Fewer turns for a task that writes much. The pipes of all processes of a user share a limit
+     * (64 MiB unless set), beyond which new ones are tiny: a large gang stays with the usual. */
+    PIPE_SIZE = READ_SIZE,
+    LARGE_PIPES_MOST = 64,
     SPAWNS_PER_TURN = 16, /* exits, output and signals get their turn in between */
     REAP_EVERY_MS = 1000, /* orphans that ended while the gang runs */
     SWEEP_FIRST_MS = 2,   /* between two looks at what is left; doubles up to the last */
@@ -247,6 +251,8 @@ static void launch_one(struct local *local, uint32_t rank) {
     task->pid = spawned.pid;
     task->pidfd = spawned.pidfd;
     task->output = spawned.output;
+    if (local->gang.n_tasks <= LARGE_PIPES_MOST)
+        fcntl(task->output, F_SETPIPE_SZ, PIPE_SIZE);
     local->living++;
     event_assign(&task->exit_event, local->base, task->pidfd, EV_READ | EV_PERSIST, on_exit_of_task,
                  task);

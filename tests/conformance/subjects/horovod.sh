@@ -6,6 +6,7 @@ packages="python3-torch libtorch-dev python3-dev pybind11-dev openmpi-bin libope
     python3-venv python3-pip python3-setuptools python3-wheel python3-cloudpickle python3-cffi python3-psutil
     python3-yaml python3-packaging"
 venv=horovod
+once=sixteen_ranks_train_one_model
 limit=300
 
 # Horovod comes as source only. It is compiled against Debian's PyTorch, which takes minutes, and the
@@ -81,7 +82,7 @@ test_four_ranks_train_one_model() {
 
 test_sixteen_ranks_train_one_model() {
     sed 's/n_workers: .*/n_workers: 15/' examples/horovod/polyaxonfile.yml >many.yml
-    myelin run many.yml -P epochs=3
+    myelin run many.yml -P epochs=2
     expect_status 0
     expect_ranks 16
     expect_learned

@@ -3,6 +3,7 @@
 # TensorFlow 2: parameter servers, and all-reduce with and without a chief. TF_CONFIG is all it gets.
 packages=python3-venv
 venv=tensorflow
+once=without_a_chief_worker_0_is_the_chief
 limit=300
 
 prepare() { make_venv tensorflow tensorflow.txt; }

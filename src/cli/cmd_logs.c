@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/runs.h"
+#include "cli/watch.h"
+
+enum { READ_SIZE = FOLLOW_PIECE_MOST };
+
+/* What is asked for. */
+struct request {
+    bool is_following, has_since, has_tail;
+    int64_t since_us;
+    uint64_t tail;
+};
+
+/* The logs that are shown, by rank, and those of them that have more, as a heap: the one whose
+ * next piece is the oldest is first. */
+struct view {
+    const struct invocation *in;
+    struct request request;
+    struct run_record record;
+    struct plan plan;
+    struct logread *logs;
+    uint32_t n_shown;
+    uint32_t *heap;
+    size_t n_heap;
+    struct follow follow;
+    char bytes[READ_SIZE];
+};
+
+/* ---- the command line ---- */
+
+static int64_t now_us(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* "90", "10s", "5m", "1.5h", "2d": so long ago. */
+static bool read_span(const char *text, int64_t *out) {
+    static const struct {
+        char unit;
+        double seconds;
+    } units[] = { { '\0', 1 }, { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+    char *end;
+    const double number = strtod(text, &end);
+
+    if (end == text || !isdigit((unsigned char)text[0]) || !isfinite(number) || number > 1e9)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (*end == units[i].unit && (*end == '\0' || end[1] == '\0')) {
+            *out = now_us() - (int64_t)(number * units[i].seconds * 1e6);
+            return true;
+        }
+    return false;
+}
+
+/* The hours and minutes of "+02:00", in seconds. */
+static bool read_zone(const char *text, long *out) {
+    int hours, minutes, n = 0;
+
+    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0) {
+        *out = 0;
+        return true;
+    }
+    if ((*text != '+' && *text != '-') ||
+        (sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &n) != 2 &&
+         sscanf(text + 1, "%2d%2d%n", &hours, &minutes, &n) != 2) ||
+        text[1 + n] != '\0' || hours > 14 || minutes > 59)
+        return false;
+    *out = (*text == '-' ? -1 : 1) * (hours * 3600L + minutes * 60L);
+    return true;
+}
+
+/* "2026-03-01", "2026-03-01T12:00[:00[.5]][Z|+02:00]"; local time where no zone is given. */
+static bool read_time(const char *text, int64_t *out) {
+    static const char *const forms[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M",
+                                         "%Y-%m-%d %H:%M", "%Y-%m-%d" };
+    double fraction = 0;
+    long zone;
+
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        struct tm tm = { .tm_isdst = -1 };
+        const char *rest = strptime(text, forms[i], &tm);
+        char *end;
+
+        if (!rest)
+            continue;
+        if (*rest == '.') {
+            fraction = strtod(rest, &end);
+            rest = end;
+        }
+        if (*rest == '\0')
+            *out = (int64_t)mktime(&tm) * 1000000;
+        else if (read_zone(rest, &zone))
+            *out = ((int64_t)timegm(&tm) - zone) * 1000000;
+        else
+            continue;
+        *out += (int64_t)(fraction * 1e6);
+        return true;
+    }
+    return false;
+}
+
+static int read_request(const struct invocation *in, struct request *out) {
+    const char *since = invocation_value(in, "since"), *tail = invocation_value(in, "tail");
+    char *end;
+
+    out->is_following = invocation_has(in, "follow");
+    out->has_since = since != NULL;
+    out->has_tail = tail != NULL;
+    if (since && !read_span(since, &out->since_us) && !read_time(since, &out->since_us))
+        return invocation_misuse(in,
+                                 "--since takes a time span such as 10s, 5m, 2h or 1d, or a time "
+                                 "such as 2026-03-01T12:00:00, not '%s'",
+                                 since);
+    if (tail) {
+        errno = 0;
+        out->tail = strtoull(tail, &end, 10);
+        if (!isdigit((unsigned char)tail[0]) || *end || errno)
+            return invocation_misuse(in, "--tail takes a number of lines, not '%s'", tail);
+    }
+    return 0;
+}
+
+/* ---- which tasks ---- */
+
+static int choose(struct view *view, bool *wanted, const char *name, struct error *err) {
+    const int64_t rank = plan_find_named(&view->plan, name);
+    bool found = rank >= 0;
+
+    if (found)
+        wanted[rank] = true;
+    for (enum role role = 0; !found && role < ROLE_COUNT; role++)
+        if (strcmp(name, role_name(role)) == 0 && view->plan.n_role[role] > 0) {
+            for (uint32_t i = 0; i < view->plan.n_tasks; i++)
+                wanted[i] |= view->plan.tasks[i].role == role;
+            found = true;
+        }
+    if (!found)
+        return error_set(err, ERROR_NOT_FOUND,
+                         "run %s has no task '%s'; 'myelin status %s' lists its tasks",
+                         view->record.rundir.id, name, view->record.rundir.id);
+    return 0;
+}
+
+static int choose_rank(struct view *view, bool *wanted, const char *text, struct error *err) {
+    char *end;
+    unsigned long rank;
+
+    errno = 0;
+    rank = strtoul(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end || errno || rank >= view->plan.n_tasks)
+        return error_set(err, ERROR_NOT_FOUND, "run %s has no rank '%s': it has ranks 0 to %u",
+                         view->record.rundir.id, text, view->plan.n_tasks - 1);
+    wanted[rank] = true;
+    return 0;
+}
+
+static int choose_all(struct view *view, bool *wanted, struct error *err) {
+    const struct invocation *in = view->in;
+    bool is_asked = false;
+
+    for (size_t i = 1; i < in->n_operands; i++, is_asked = true)
+        if (choose(view, wanted, in->operands[i], err))
+            return -1;
+    for (size_t i = 0; i < in->n_given; i++)
+        if (strcmp(in->given[i].option->name, "rank") == 0) {
+            is_asked = true;
+            if (choose_rank(view, wanted, in->given[i].value, err))
+                return -1;
+        }
+    if (!is_asked)
+        memset(wanted, true, view->plan.n_tasks);
+    return 0;
+}
+
+/* ---- in the order of time ---- */
+
+static bool comes_before(struct view *view, uint32_t a, uint32_t b) {
+    const int64_t x = logread_time(&view->logs[a]), y = logread_time(&view->logs[b]);
+
+    return x != y ? x < y : a < b;
+}
+
+static void sift_down(struct view *view, size_t i) {
+    for (;;) {
+        size_t least = i;
+
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < view->n_heap; child++)
+            if (comes_before(view, view->heap[child], view->heap[least]))
+                least = child;
+        if (least == i)
+            return;
+        const uint32_t moved = view->heap[i];
+        view->heap[i] = view->heap[least];
+        view->heap[least] = moved;
+        i = least;
+    }
+}
+
+/* Shows one piece of the log that is first; drops it from the heap at its end. */
+static void show_first(struct view *view) {
+    const uint32_t rank = view->heap[0];
+    struct log_piece piece;
+
+    if (!logread_next(&view->logs[rank], view->bytes, sizeof view->bytes, &piece))
+        view->heap[0] = view->heap[--view->n_heap];
+    else if (piece.lost)
+        follow_lost(&view->follow, rank, piece.lost);
+    else
+        follow_output(&view->follow, rank, piece.time_us, piece.time_us, view->bytes, piece.n);
+    sift_down(view, 0);
+}
+
+/* Shows what was there when the logs were opened: one that grows faster than it is shown would
+ * have no end. */
+static void show_what_is_there(struct view *view) {
+    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
+        if (!view->logs[rank].is_done && logread_open(&view->logs[rank]))
+            view->heap[view->n_heap++] = rank;
+    for (size_t i = view->n_heap; i-- > 0;)
+        sift_down(view, i);
+    while (view->n_heap > 0 && !view->follow.is_broken)
+        show_first(view);
+    follow_settle(&view->follow);
+}
+
+/* ---- the command ---- */
+
+/* Each log takes two descriptors. */
+static void raise_file_limit(void) {
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void open_logs(struct view *view, const bool *wanted) {
+    const bool is_over = state_is_final(view->record.state);
+
+    raise_file_limit();
+    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++) {
+        struct logread *log = &view->logs[rank];
+        const struct task_name name = task_name(&view->plan.tasks[rank]);
+
+        logread_init(log, view->record.rundir.logs, name.text,
+                     view->n_shown > 1 || invocation_has(view->in, "timestamps") ? LOGREAD_TIMES
+                                                                                 : LOGREAD_BYTES);
+        log->is_done = !wanted[rank];
+        log->is_over = is_over || state_is_final(view->record.tasks[rank].state);
+        if (log->is_done)
+            continue;
+        if (view->request.has_since)
+            logread_skip_to_time(log, view->request.since_us);
+        if (view->request.has_tail)
+            logread_skip_to_tail(log, view->request.tail);
+        log->limit = log->is_over ? UINT64_MAX : logread_size(log);
+    }
+}
+
+/* Follows from where the view stands; returns the exit status. */
+static int go_on(struct view *view, struct error *err) {
+    const struct watch_options options = { .follow = &view->follow, .logs = view->logs };
+    enum watch_outcome outcome;
+    struct run_record record;
+    int status;
+
+    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
+        view->logs[rank].limit = UINT64_MAX;
+    status = watch_run(&view->record.rundir, &options, &record, &outcome, err);
+
+    record_release(&record);
+    return status;
+}
+
+static int show(struct view *view, const bool *wanted, struct error *err) {
+    const struct follow_options options = {
+        .out = stdout,
+        .style = invocation_has(view->in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
+        .is_bare = view->n_shown == 1,
+        .has_stamps = invocation_has(view->in, "timestamps"),
+        .has_status = view->request.is_following,
+    };
+    int status = 0;
+
+    open_logs(view, wanted);
+    follow_init(&view->follow, &view->plan, &options);
+    show_what_is_there(view);
+    if (view->request.is_following && !state_is_final(view->record.state)) {
+        status = go_on(view, err);
+    } else {
+        for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
+            if (wanted[rank])
+                follow_ended(&view->follow, rank);
+        follow_settle(&view->follow);
+    }
+    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
+        logread_release(&view->logs[rank]);
+    follow_release(&view->follow);
+    return status;
+}
+
+static int show_run(struct view *view, const char *name, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct rundir rundir;
+    uint32_t n_tasks;
+    bool *wanted;
+    int status;
+
+    if (runs_find(name, &arena, &rundir, err) || runs_read(&rundir, &view->record, err))
+        return -1;
+    view->plan = record_plan(&view->record);
+    n_tasks = view->plan.n_tasks;
+    wanted = ARENA_ARRAY(&arena, bool, n_tasks);
+    view->logs = ARENA_ARRAY(&arena, struct logread, n_tasks);
+    view->heap = ARENA_ARRAY(&arena, uint32_t, n_tasks);
+    status = choose_all(view, wanted, err);
+    if (status == 0) {
+        for (uint32_t rank = 0; rank < n_tasks; rank++)
+            view->n_shown += wanted[rank];
+        status = show(view, wanted, err);
+    }
+    record_release(&view->record);
+    return status;
+}
+
+static int logs(const struct invocation *in) {
+    struct view *view;
+    struct request request;
+    struct error err;
+    int status = read_request(in, &request);
+
+    if (status)
+        return status;
+    if (in->n_operands == 0)
+        return runs_misuse_without_run(in);
+    view = calloc(1, sizeof *view);
+    if (!view)
+        abort();
+    view->in = in;
+    view->request = request;
+    status = show_run(view, in->operands[0], &err) ? STATUS_INVALID : STATUS_OK;
+    if (status)
+        fprintf(stderr, "myelin: %s\n", err.message);
+    free(view);
+    return status;
+}
+
+static const struct option options[] = {
+    { .name = "follow",
+      .letter = 'f',
+      .help = "go on with what is written, until the run is over" },
+    { .name = "since",
+      .argument = "TIME",
+      .help = "start with lines of that age (10s, 5m, 2h, 1d) or time (2026-03-01T12:00:00)" },
+    { .name = "tail", .argument = "N", .help = "start with the last N lines of each task" },
+    { .name = "rank", .argument = "N", .repeats = true, .help = "show the task of that rank" },
+    { .name = "timestamps", .letter = 't', .help = "put before each line when it was written" },
+    { .name = "plain", .help = "print as to a pipe, even on a terminal" },
+    { 0 },
+};
+
+const struct command command_logs = {
+    .name = "logs",
+    .arguments = "RUN [TASK...]",
+    .summary = "print what the tasks of a run wrote",
+    .description =
+        "Prints the logs of a run's tasks, those of several in the order of time, each line behind "
+        "the name of its task. A TASK is named as `worker.2`, by its role for all of that role, or "
+        "by its rank; the log of a single task is printed as it is.\n"
+        "\n" RUN_NAMES "\n"
+        "\n"
+        "Times are those at which output reached myelin, to about 20 milliseconds. A time without "
+        "a zone is local; times are printed in UTC. Where output could not be kept, because the "
+        "disk was full or the log's limit of 10 GiB was reached, the number of bytes is told.\n"
+        "\n"
+        "On a terminal, lines that several tasks write alike are shown once, behind the names of "
+        "all of them.",
+    .options = options,
+    .examples = "myelin logs @                       # of the newest run\n"
+                "myelin logs 12 worker.2 --tail 50   # the last lines of one task\n"
+                "myelin logs 12 -f --since 5m        # the last five minutes, and on\n",
+    .run = logs,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The line at the bottom of a terminal while a run is followed: its phase, how many tasks run,
+ * what its processes use, how long it has been going on.
+ *
+ *   running · 8/8 tasks · CPU 187% · 1.2 GiB · 12s
+ *
+ * Processor time and memory are summed over all that descends from the owner of the run, by one
+ * look over /proc a second at most; where /proc is so full that a look is dear, more rarely.
+ * Memory is what is resident: what processes share is counted for each.
+ *
+ * The module prints nothing: it gives the bytes that erase the line and draw it, for the one
+ * who writes to the terminal. Where the terminal is too narrow there is no line.
+ */
+#ifndef CLI_STATUSLINE_H
+#define CLI_STATUSLINE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "store/record.h"
+
+enum { STATUSLINE_BYTES = 256, STATUSLINE_NARROWEST = 30 };
+
+struct statusline {
+    int fd; /* the terminal */
+    bool is_drawn;
+    char text[160]; /* without what the terminal is too narrow for */
+    size_t columns; /* of the text */
+
+    uint64_t cpu_ticks; /* at the last look */
+    int64_t looked_us, next_look_us;
+    double cpu_percent; /* negative: not known yet */
+    uint64_t memory;
+    double elapsed_s;
+};
+
+void statusline_init(struct statusline *status, int fd);
+
+/* Looks at the run, when it is time, and words the line anew. */
+void statusline_update(struct statusline *status, const struct run_record *record, pid_t owner);
+
+/* What takes the line away, and what puts it there: the number of bytes in `out`. */
+size_t statusline_erase(struct statusline *status, char out[static STATUSLINE_BYTES]);
+size_t statusline_draw(struct statusline *status, char out[static STATUSLINE_BYTES]);
+
+/* What processes use. `ticks` only grows as long as the root lives. */
+struct usage {
+    uint64_t ticks, memory;
+    double root_age_s; /* negative: it is gone */
+};
+void usage_below(pid_t root, struct usage *out);
+
+#endif

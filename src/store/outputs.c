@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/outputs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+    COPY_PIECE = 128 * 1024,
+    PART_NAME = 48
+};
+
+static int open_outputs(const struct rundir *rundir, struct error *err) {
+    int fd = open(rundir->outputs, DIRECTORY);
+
+    if (fd < 0)
+        error_set_errno(err, errno, "cannot read the outputs of run %s", rundir->id);
+    return fd;
+}
+
+/* ---- paths ---- */
+
+/* The next part of a path into `part`; the rest of the path, or NULL at its end. Parts that mean
+ * the same directory are left out. */
+static const char *next_part(const char *path, char part[static NAME_MAX + 1]) {
+    size_t n;
+
+    for (;; path += n) {
+        path += strspn(path, "/");
+        n = strcspn(path, "/");
+        if (n == 0)
+            return NULL;
+        if (!(n == 1 && path[0] == '.'))
+            break;
+    }
+    if (n > NAME_MAX)
+        n = NAME_MAX; /* there is no file of that name */
+    memcpy(part, path, n);
+    part[n] = '\0';
+    return path + n;
+}
+
+/* Whether a path, seen from `depth` directories below outputs/, stays inside of it. */
+static bool stays_inside(const char *path, int depth) {
+    char part[NAME_MAX + 1];
+
+    if (path[0] == '/')
+        return false;
+    while (depth >= 0 && (path = next_part(path, part)))
+        depth += strcmp(part, "..") == 0 ? -1 : 1;
+    return depth >= 0;
+}
+
+/* ---- listing ---- */
+
+struct walk {
+    struct outputs *outputs;
+    const struct rundir *rundir;
+    char path[PATH_MAX];
+    struct error *err;
+};
+
+static int walk_directory(struct walk *walk, int fd, size_t len, int depth);
+
+static void add(struct walk *walk, int parent, const char *name, const struct stat *st) {
+    struct outputs *outputs = walk->outputs;
+    char target[PATH_MAX];
+    ssize_t n = S_ISLNK(st->st_mode) ? readlinkat(parent, name, target, sizeof target) : -1;
+
+    *VEC_PUSH(&outputs->list) = (struct output){
+        .path = arena_text(&outputs->arena, walk->path, strlen(walk->path)),
+        .target = n >= 0 ? arena_text(&outputs->arena, target, (size_t)n) : NULL,
+        .size = (uint64_t)st->st_size,
+        .modified = st->st_mtim,
+    };
+}
+
+/* Adds what the name is, below the path so far, which has `len` bytes. */
+static int walk_entry(struct walk *walk, int parent, const char *name, size_t len, int depth) {
+    size_t n =
+        (size_t)snprintf(walk->path + len, sizeof walk->path - len, "%s%s", len ? "/" : "", name);
+    struct stat st;
+    int fd;
+
+    if (n >= sizeof walk->path - len)
+        return error_set(walk->err, ERROR_EXHAUSTED, "a path in the outputs of run %s is too long",
+                         walk->rundir->id);
+    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0
+                               : error_set_errno(walk->err, errno, "outputs/%.300s", walk->path);
+    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+        add(walk, parent, name, &st);
+    if (!S_ISDIR(st.st_mode))
+        return 0;
+    if (depth == OUTPUTS_DEPTH_MOST)
+        return error_set(walk->err, ERROR_EXHAUSTED,
+                         "the outputs of run %s are nested deeper than %d directories",
+                         walk->rundir->id, OUTPUTS_DEPTH_MOST);
+    fd = openat(parent, name, DIRECTORY);
+    if (fd < 0)
+        return errno == ENOENT ? 0
+                               : error_set_errno(walk->err, errno, "outputs/%.300s", walk->path);
+    return walk_directory(walk, fd, len + n, depth + 1);
+}
+
+/* Closes the descriptor. */
+static int walk_directory(struct walk *walk, int fd, size_t len, int depth) {
+    DIR *dir = fdopendir(fd);
+    struct dirent *entry;
+    int status = 0;
+
+    if (!dir)
+        abort();
+    while (status == 0 && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            status = walk_entry(walk, dirfd(dir), entry->d_name, len, depth);
+    closedir(dir);
+    return status;
+}
+
+/* Goes down to a path of the user's part by part, and lists what is there. */
+static int walk_path(struct walk *walk, int fd, const char *path) {
+    char part[NAME_MAX + 1], next[NAME_MAX + 1];
+    const char *given = path;
+    size_t len = 0;
+    int depth = 0, status, below;
+
+    path = next_part(path, part);
+    if (!path)
+        return walk_directory(walk, fd, 0, 0);
+    while ((path = next_part(path, next))) {
+        size_t n = (size_t)snprintf(walk->path + len, sizeof walk->path - len, "%s%s",
+                                    len ? "/" : "", part);
+
+        len += n < sizeof walk->path - len ? n : 0;
+        below = openat(fd, part, DIRECTORY);
+        close(fd);
+        if (below < 0)
+            return error_set_errno(walk->err, errno, "outputs/%.300s", given);
+        fd = below;
+        depth++;
+        memcpy(part, next, sizeof part);
+    }
+    if (faccessat(fd, part, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+        status = error_set_errno(walk->err, errno, "outputs/%.300s", given);
+    } else {
+        status = walk_entry(walk, fd, part, len, depth);
+    }
+    close(fd);
+    return status;
+}
+
+static bool names_parent(const char *path) {
+    char part[NAME_MAX + 1];
+
+    while ((path = next_part(path, part)))
+        if (strcmp(part, "..") == 0)
+            return true;
+    return false;
+}
+
+int outputs_add(struct outputs *outputs, const struct rundir *rundir, const char *path,
+                struct error *err) {
+    struct walk walk = { .outputs = outputs, .rundir = rundir, .err = err };
+    int fd;
+
+    if (path && (path[0] == '/' || names_parent(path) || strlen(path) >= PATH_MAX))
+        return error_set(err, ERROR_INVALID,
+                         "'%.300s' is not below the outputs: give a path as 'myelin outputs %s' "
+                         "prints it",
+                         path, rundir->id);
+    fd = open_outputs(rundir, err);
+    if (fd < 0)
+        return -1;
+    return walk_path(&walk, fd, path ? path : "");
+}
+
+static int by_path(const void *a, const void *b) {
+    return strcmp(((const struct output *)a)->path, ((const struct output *)b)->path);
+}
+
+void outputs_sort(struct outputs *outputs) {
+    size_t kept = 0;
+
+    if (outputs->list.len == 0)
+        return;
+    qsort(outputs->list.items, outputs->list.len, sizeof *outputs->list.items, by_path);
+    for (size_t i = 0; i < outputs->list.len; i++)
+        if (i == 0 || by_path(&outputs->list.items[i], &outputs->list.items[kept - 1]) != 0)
+            outputs->list.items[kept++] = outputs->list.items[i];
+    outputs->list.len = kept;
+}
+
+void outputs_release(struct outputs *outputs) {
+    VEC_RELEASE(&outputs->list);
+    arena_release(&outputs->arena);
+}
+
+/* ---- copying ---- */
+
+struct copying {
+    const char *directory;
+    int from, to;
+    enum outputs_manner manner;
+    struct error *err;
+};
+
+/* Opens the directory that holds a path, below fd; missing ones are made where that is asked.
+ * *name is the last part. Returns -1 with errno. */
+static int open_parent(int fd, const char *path, bool make, char name[static NAME_MAX + 1],
+                       int *depth) {
+    char next[NAME_MAX + 1];
+    int at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    *depth = 0;
+    path = next_part(path, name);
+    while (at >= 0 && path && (path = next_part(path, next))) {
+        int below, errnum;
+
+        if (make && mkdirat(at, name, 0777) < 0 && errno != EEXIST) {
+            errnum = errno;
+            close(at);
+            errno = errnum;
+            return -1;
+        }
+        below = openat(at, name, DIRECTORY);
+        errnum = errno;
+        close(at);
+        errno = errnum;
+        at = below;
+        ++*depth;
+        memcpy(name, next, sizeof next);
+    }
+    return at;
+}
+
+static int copy_failed(const struct copying *copying, const struct output *output) {
+    return error_set_errno(copying->err, errno, "cannot copy to '%.150s/%.250s'",
+                           copying->directory, output->path);
+}
+
+/* Fails where the destination has a file of that path already. */
+static int check_free(const struct copying *copying, const struct output *output) {
+    char name[NAME_MAX + 1];
+    int depth, at = open_parent(copying->to, output->path, false, name, &depth);
+    struct stat st;
+    bool is_there;
+
+    if (at < 0 && errno == ENOENT)
+        return 0;
+    if (at < 0)
+        return copy_failed(copying, output);
+    is_there = fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    close(at);
+    if (is_there)
+        return error_set(copying->err, ERROR_CONFLICT,
+                         "'%.150s/%.250s' exists; nothing was copied; --force replaces such files",
+                         copying->directory, output->path);
+    return 0;
+}
+
+static int copy_bytes(int from, int to) {
+    static char bytes[COPY_PIECE];
+    ssize_t n, written;
+
+    /* The kernel copies where both sides allow it; where they do not, nothing was taken. */
+    while ((n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
+        continue;
+    while ((n = read(from, bytes, sizeof bytes)) > 0)
+        for (ssize_t at = 0; at < n; at += written) {
+            written = write(to, bytes + at, (size_t)(n - at));
+            if (written < 0)
+                return -1;
+        }
+    return n < 0 ? -1 : 0;
+}
+
+/* Makes a file whose name is free, and says which. Returns -1 with errno. */
+static int make_part(int at, char part[static PART_NAME]) {
+    int fd = -1;
+
+    for (unsigned i = 0; fd < 0 && (i == 0 || errno == EEXIST); i++) {
+        snprintf(part, PART_NAME, ".myelin-part.%d.%u", (int)getpid(), i);
+        fd = openat(at, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }
+    return fd;
+}
+
+/* Fills and closes it, with the bytes, rights and time of `from`. */
+static int fill_part(int from, int to) {
+    struct stat st;
+    int status = -1;
+
+    if (fstat(from, &st) == 0 && S_ISREG(st.st_mode) && copy_bytes(from, to) == 0 &&
+        fchmod(to, st.st_mode & 0777) == 0 &&
+        futimens(to, (struct timespec[]){ st.st_mtim, st.st_mtim }) == 0)
+        status = 0;
+    if (close(to) < 0)
+        status = -1;
+    return status;
+}
+
+/* Gives the finished part its name. */
+static int place_part(const struct copying *copying, int at, const char *part, const char *name) {
+    if (copying->manner == OUTPUTS_OVERWRITE)
+        return renameat(at, part, at, name);
+    if (renameat2(at, part, at, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    /* Not every file system can refuse; that the name is free was looked up before. */
+    return errno == EINVAL ? renameat(at, part, at, name) : -1;
+}
+
+static int copy_file(const struct copying *copying, int source, int at, const char *name) {
+    int from = openat(source, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int to, status = -1, errnum;
+    char part[PART_NAME];
+
+    if (from < 0)
+        return -1;
+    to = make_part(at, part);
+    if (to >= 0) {
+        status = fill_part(from, to);
+        if (status == 0)
+            status = place_part(copying, at, part, name);
+        errnum = errno;
+        if (status)
+            unlinkat(at, part, 0);
+        errno = errnum;
+    }
+    errnum = errno;
+    close(from);
+    errno = errnum;
+    return status;
+}
+
+static int copy_link(const struct copying *copying, const char *target, int at, const char *name) {
+    if (copying->manner == OUTPUTS_OVERWRITE && unlinkat(at, name, 0) < 0 && errno != ENOENT)
+        return -1;
+    return symlinkat(target, at, name);
+}
+
+/* *left_out grows by a link that would lead out. */
+static int copy_one(const struct copying *copying, const struct output *output, size_t *left_out) {
+    char name[NAME_MAX + 1];
+    int depth, source, at, status = -1, errnum;
+
+    source = open_parent(copying->from, output->path, false, name, &depth);
+    if (source < 0)
+        return copy_failed(copying, output);
+    if (output->target && !stays_inside(output->target, depth)) {
+        ++*left_out;
+        close(source);
+        return 0;
+    }
+    at = open_parent(copying->to, output->path, true, name, &depth);
+    if (at >= 0)
+        status = output->target ? copy_link(copying, output->target, at, name)
+                                : copy_file(copying, source, at, name);
+    errnum = errno;
+    if (at >= 0)
+        close(at);
+    close(source);
+    errno = errnum;
+    return status ? copy_failed(copying, output) : 0;
+}
+
+static int copy_all(const struct copying *copying, const struct outputs *outputs,
+                    size_t *left_out) {
+    size_t n_left_out = 0;
+
+    for (size_t i = 0; copying->manner == OUTPUTS_NEW_ONLY && i < outputs->list.len; i++)
+        if (check_free(copying, &outputs->list.items[i]))
+            return -1;
+    for (size_t i = 0; i < outputs->list.len; i++)
+        if (copy_one(copying, &outputs->list.items[i], &n_left_out))
+            return -1;
+    *left_out = n_left_out;
+    return 0;
+}
+
+int outputs_copy(const struct outputs *outputs, const struct rundir *rundir, const char *directory,
+                 enum outputs_manner manner, size_t *left_out, struct error *err) {
+    struct copying copying = { .directory = directory, .manner = manner, .err = err };
+    int status;
+
+    if (mkdir(directory, 0777) < 0 && errno != EEXIST)
+        return error_set_errno(err, errno, "cannot make the directory '%.300s'", directory);
+    copying.to = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (copying.to < 0)
+        return error_set_errno(err, errno, "cannot copy to '%.300s'", directory);
+    copying.from = open_outputs(rundir, err);
+    if (copying.from < 0) {
+        close(copying.to);
+        return -1;
+    }
+    status = copy_all(&copying, outputs, left_out);
+    close(copying.from);
+    close(copying.to);
+    return status;
+}

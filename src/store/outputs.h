@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that the tasks of a run have left in its outputs directory: to list, and to copy
+ * out. Nothing outside of that directory is ever reached, whatever a task has put there: each
+ * directory is opened from the one above it, and symbolic links are not followed. While a run
+ * goes on its files may change; what is gone meanwhile is left out.
+ */
+#ifndef STORE_OUTPUTS_H
+#define STORE_OUTPUTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "store/rundir.h"
+
+enum { OUTPUTS_DEPTH_MOST = 200 };
+
+struct output {
+    const char *path;   /* below outputs/ */
+    const char *target; /* of a symbolic link; NULL: it is a file */
+    uint64_t size;      /* bytes */
+    struct timespec modified;
+};
+
+struct outputs {
+    struct arena arena;
+    VEC(struct output) list; /* by path */
+};
+
+/* Adds a file, or all files of a directory, below outputs/; NULL for all. Fails with
+ * ERROR_NOT_FOUND where there is none, with ERROR_INVALID for a path that would lead out. */
+MUST_CHECK int outputs_add(struct outputs *outputs, const struct rundir *rundir, const char *path,
+                           struct error *err);
+void outputs_sort(struct outputs *outputs); /* and drops what was added twice */
+void outputs_release(struct outputs *outputs);
+
+enum outputs_manner {
+    OUTPUTS_NEW_ONLY,  /* a file that exists is an error, found before anything is copied */
+    OUTPUTS_OVERWRITE, /* it is replaced, whole */
+};
+
+/* Copies to a directory, which is made when it is missing. Links that stay inside are copied as
+ * links; *left_out counts those that do not, and are not copied. */
+MUST_CHECK int outputs_copy(const struct outputs *outputs, const struct rundir *rundir,
+                            const char *directory, enum outputs_manner manner, size_t *left_out,
+                            struct error *err);
+
+#endif

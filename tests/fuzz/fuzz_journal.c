@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Feeds any lines to a record. Beyond "no crash": the record is sane, a second one that is fed the
+ * same is the same, and nothing changes a run that is over.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/record.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { INPUT_MAX = 1 << 16, TASKS_MOST = 1000000 };
+
+static void require(bool law) {
+    if (!law)
+        abort();
+}
+
+static void check_sane(const struct run_record *record) {
+    uint64_t n = 0;
+
+    require(record->state < STATE_COUNT);
+    require(record->first_failed >= -1 && record->first_failed < (int64_t)record->n_tasks);
+    require(record->elapsed_s >= 0 && record->elapsed_s < 1e11);
+    require(memchr(record->updated_at, '\0', sizeof record->updated_at));
+    for (enum role role = 0; role < ROLE_COUNT; role++)
+        n += record->n_role[role];
+    require(n == record->n_tasks && n <= TASKS_MOST);
+    for (uint32_t rank = 0; rank < record->n_tasks; rank++) {
+        const struct task_record *task = &record->tasks[rank];
+
+        require(task->state < STATE_COUNT);
+        require(!state_is_final(record->state) || state_is_final(task->state));
+        require(state_is_final(task->state) || task->ended_s < 0);
+        require(task_name(&record->task_names[rank]).text[0]);
+    }
+}
+
+static void feed(struct run_record *record, const char *text, size_t size) {
+    while (size > 0) {
+        const char *end = memchr(text, '\n', size), *notice = "unset";
+        const size_t n = end ? (size_t)(end - text) : size;
+        const bool was_final = state_is_final(record->state);
+        const enum state before = record->state;
+        const uint64_t bad = record->bad_lines, seq = record->seq;
+
+        record_feed(record, text, n, &notice);
+        require(!notice || strlen(notice) <= n);
+        require(!was_final || (record->state == before && record->seq == seq &&
+                               record->bad_lines == bad + 1 && !notice));
+        text += n + (end != NULL);
+        size -= n + (end != NULL);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const struct rundir nowhere = { .id = "1", .path = "/nowhere/1" };
+    struct run_record record, again;
+
+    if (size > INPUT_MAX)
+        return 0;
+    record_init(&record, &nowhere);
+    record_init(&again, &nowhere);
+    feed(&record, (const char *)data, size);
+    feed(&again, (const char *)data, size);
+    check_sane(&record);
+    require(record.state == again.state && record.seq == again.seq &&
+            record.bad_lines == again.bad_lines && record.n_tasks == again.n_tasks &&
+            record.exit_status == again.exit_status && record.elapsed_s == again.elapsed_s);
+    record_release(&record);
+    record_release(&again);
+    return 0;
+}

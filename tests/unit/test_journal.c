@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "codec/json_read.h"
+#include "home.h"
+#include "store/journal.h"
+#include "store/record.h"
+
+static struct home home;
+
+static int make_home(void **state) {
+    (void)state;
+    home_make(&home);
+    return 0;
+}
+
+static int release_home(void **state) {
+    (void)state;
+    home_release(&home);
+    return 0;
+}
+
+static void write_notice(struct journal *journal, const char *message) {
+    struct json *json = journal_begin(journal, "notice");
+
+    json_key(json, "message");
+    json_text(json, message);
+    journal_end(journal, JOURNAL_SOON);
+}
+
+static void read_text(const struct rundir *rundir, struct buf *text) {
+    char path[256];
+    struct error err;
+
+    snprintf(path, sizeof path, "%s/events.jsonl", rundir->path);
+    buf_clear(text);
+    assert_int_equal(file_read(path, text, &err), 0);
+}
+
+static void append_raw(const struct rundir *rundir, const char *bytes) {
+    char path[256];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/events.jsonl", rundir->path);
+    file = fopen(path, "ae");
+    assert_non_null(file);
+    assert_true(fputs(bytes, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Reads each line, and asserts that `seq` counts and `elapsed` never goes back. */
+static size_t assert_in_order(const struct buf *text) {
+    AUTO(arena) arena = ARENA_INIT;
+    double last = 0;
+    size_t n = 0;
+
+    for (const char *line = text->data; *line; n++) {
+        size_t len = strcspn(line, "\n");
+        const struct node *seq, *elapsed;
+        struct node node;
+        struct error err;
+        double now;
+
+        assert_int_equal(line[len], '\n');
+        assert_int_equal(json_read(line, len, &arena, &node, &err), 0);
+        seq = node_get(&node, "seq");
+        elapsed = node_get(&node, "elapsed");
+        assert_true(seq && seq->kind == NODE_INT && seq->integer == (int64_t)n + 1);
+        assert_true(elapsed && (elapsed->kind == NODE_FLOAT || elapsed->kind == NODE_INT));
+        now = elapsed->kind == NODE_FLOAT ? elapsed->number : (double)elapsed->integer;
+        assert_true(now >= last);
+        last = now;
+        line += len + 1;
+    }
+    return n;
+}
+
+static void lines_count_from_one_and_time_does_not_go_back(void **state) {
+    struct rundir rundir = home_run(&home);
+    AUTO(buf) text = BUF_INIT(1 << 20);
+    struct journal journal;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(journal_create(&journal, &rundir, 4, &err), 0);
+    for (int i = 0; i < 10; i++)
+        write_notice(&journal, "a\nb\"c");
+    journal_close(&journal);
+    read_text(&rundir, &text);
+    assert_int_equal(assert_in_order(&text), 10);
+}
+
+static void one_that_is_reopened_counts_on(void **state) {
+    struct rundir rundir = home_run(&home);
+    AUTO(buf) text = BUF_INIT(1 << 20);
+    struct run_record record;
+    struct journal journal;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    journal.started.tv_sec -= 5; /* as if it had begun before */
+    journal.started.tv_nsec -= 900000000;
+    write_notice(&journal, "before");
+    journal_close(&journal);
+    assert_int_equal(record_read(&record, &rundir, &err), 0);
+    assert_true(record.elapsed_s > 5.5);
+    assert_int_equal(journal_reopen(&journal, &rundir, record.seq, record.elapsed_s, &err), 0);
+    write_notice(&journal, "after");
+    journal_close(&journal);
+    record_release(&record);
+    read_text(&rundir, &text);
+    assert_int_equal(assert_in_order(&text), 2);
+}
+
+static void a_cut_line_costs_only_itself(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct run_record record;
+    struct journal journal;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    write_notice(&journal, "before");
+    journal_close(&journal);
+    append_raw(&rundir, "{\"seq\": 2, \"time\": \"20");
+    assert_int_equal(record_read(&record, &rundir, &err), 0);
+    assert_true(record.seq == 1 && record.bad_lines == 0);
+    record_release(&record);
+    assert_int_equal(journal_reopen(&journal, &rundir, 1, 0, &err), 0);
+    write_notice(&journal, "after");
+    journal_close(&journal);
+    assert_int_equal(record_read(&record, &rundir, &err), 0);
+    assert_true(record.seq == 2 && record.bad_lines == 1);
+    record_release(&record);
+}
+
+static void what_the_disk_does_not_take_is_counted_and_the_next_line_is_whole(void **state) {
+    struct rlimit before, small = { 0 };
+    struct rundir rundir = home_run(&home);
+    struct run_record record;
+    struct journal journal;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    write_notice(&journal, "first");
+    small = (struct rlimit){ (rlim_t)lseek(journal.fd, 0, SEEK_END) + 20, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    write_notice(&journal, "cut");
+    assert_int_equal(journal.lost, 1);
+    write_notice(&journal, "refused");
+    assert_int_equal(journal.lost, 2);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    write_notice(&journal, "last");
+    assert_int_equal(journal.lost, 2);
+    journal_close(&journal);
+    assert_int_equal(record_read(&record, &rundir, &err), 0);
+    assert_true(record.seq == 4 && record.bad_lines == 1);
+    record_release(&record);
+}
+
+static void a_second_journal_of_one_run_is_refused(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct journal journal, second;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    assert_int_equal(journal_create(&second, &rundir, 1, &err), -1);
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    journal_close(&journal);
+}
+
+static void a_line_beyond_the_limit_is_lost_whole(void **state) {
+    struct rundir rundir = home_run(&home);
+    AUTO(buf) text = BUF_INIT(1 << 20);
+    struct journal journal;
+    char *large = malloc(1 << 20);
+    struct error err;
+
+    (void)state;
+    assert_non_null(large);
+    memset(large, 'x', (1 << 20) - 1);
+    large[(1 << 20) - 1] = '\0';
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    write_notice(&journal, large);
+    assert_int_equal(journal.lost, 1);
+    journal_close(&journal);
+    read_text(&rundir, &text);
+    assert_int_equal(text.len, 0);
+    free(large);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_count_from_one_and_time_does_not_go_back),
+        cmocka_unit_test(one_that_is_reopened_counts_on),
+        cmocka_unit_test(a_cut_line_costs_only_itself),
+        cmocka_unit_test(what_the_disk_does_not_take_is_counted_and_the_next_line_is_whole),
+        cmocka_unit_test(a_second_journal_of_one_run_is_refused),
+        cmocka_unit_test(a_line_beyond_the_limit_is_lost_whole),
+    };
+
+    return cmocka_run_group_tests_name("journal", tests, make_home, release_home);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "home.h"
+#include "store/owner.h"
+
+static struct home home;
+
+static int make_home(void **state) {
+    (void)state;
+    home_make(&home);
+    return 0;
+}
+
+static int release_home(void **state) {
+    (void)state;
+    home_release(&home);
+    return 0;
+}
+
+/* A process that owns the run until it is killed. */
+static pid_t start_owner(const struct rundir *rundir) {
+    int ready[2], lock;
+    struct error err;
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        if (owner_take(rundir, &lock, &err))
+            _exit(1);
+        owner_announce(lock, getpid());
+        if (write(ready[1], "x", 1) != 1)
+            _exit(1);
+        pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void end_owner(pid_t pid) {
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_run_without_a_lock_has_no_owner(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct error err;
+    pid_t pid = 5;
+
+    (void)state;
+    assert_false(owner_lives(&rundir, &pid));
+    assert_int_equal(pid, 0);
+    assert_int_equal(owner_signal(&rundir, 0, &err), -1);
+    assert_int_equal(err.code, ERROR_NOT_FOUND);
+}
+
+static void an_owner_is_known_until_it_dies(void **state) {
+    struct rundir rundir = home_run(&home);
+    pid_t owner = start_owner(&rundir), pid;
+    struct error err;
+    int lock = -1;
+
+    (void)state;
+    assert_true(owner_lives(&rundir, &pid));
+    assert_int_equal(pid, owner);
+    assert_int_equal(owner_take(&rundir, &lock, &err), -1);
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    assert_int_equal(lock, -1);
+    end_owner(owner);
+    assert_false(owner_lives(&rundir, &pid));
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    close(lock);
+}
+
+static void a_child_that_shares_the_lock_owns_on(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct error err;
+    pid_t pid, child;
+    int lock;
+
+    (void)state;
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    child = fork();
+    if (child == 0) {
+        alarm(30);
+        pause();
+        _exit(0);
+    }
+    close(lock);
+    assert_true(owner_lives(&rundir, &pid));
+    end_owner(child);
+    assert_false(owner_lives(&rundir, &pid));
+}
+
+static void one_process_cannot_own_a_run_twice(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct error err;
+    int lock, second;
+
+    (void)state;
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    assert_int_equal(owner_take(&rundir, &second, &err), -1);
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    close(lock);
+}
+
+static void looking_never_stands_in_the_way_of_an_owner(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct error err;
+    pid_t looker;
+    int lock;
+
+    (void)state;
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    close(lock);
+    looker = fork();
+    if (looker == 0) {
+        pid_t pid;
+
+        alarm(30);
+        for (;;)
+            owner_lives(&rundir, &pid);
+    }
+    for (int i = 0; i < 20000; i++) {
+        if (owner_take(&rundir, &lock, &err)) {
+            end_owner(looker);
+            fail_msg("after %d times: %s", i, err.message);
+        }
+        close(lock);
+    }
+    end_owner(looker);
+}
+
+static void a_signal_reaches_the_owner_and_nobody_else(void **state) {
+    struct rundir rundir = home_run(&home);
+    pid_t owner = start_owner(&rundir);
+    struct error err;
+    int status;
+
+    (void)state;
+    assert_int_equal(owner_signal(&rundir, SIGUSR1, &err), 0);
+    assert_int_equal(waitpid(owner, &status, 0), owner);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+    /* the file still names the process, which may be somebody else's number by now */
+    assert_int_equal(owner_signal(&rundir, SIGUSR1, &err), -1);
+    assert_int_equal(err.code, ERROR_NOT_FOUND);
+}
+
+static void an_owner_that_announced_nobody_gets_no_signal(void **state) {
+    static const char *const texts[] = { "", "no number", "0", "-1" };
+    struct rundir rundir = home_run(&home);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct error err;
+        int lock;
+
+        assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+        assert_int_equal(ftruncate(lock, 0), 0);
+        assert_int_equal(write(lock, texts[i], strlen(texts[i])), (ssize_t)strlen(texts[i]));
+        assert_int_equal(owner_signal(&rundir, SIGKILL, &err), -1);
+        assert_int_equal(err.code, ERROR_NOT_FOUND);
+        close(lock);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_without_a_lock_has_no_owner),
+        cmocka_unit_test(an_owner_is_known_until_it_dies),
+        cmocka_unit_test(a_child_that_shares_the_lock_owns_on),
+        cmocka_unit_test(one_process_cannot_own_a_run_twice),
+        cmocka_unit_test(looking_never_stands_in_the_way_of_an_owner),
+        cmocka_unit_test(a_signal_reaches_the_owner_and_nobody_else),
+        cmocka_unit_test(an_owner_that_announced_nobody_gets_no_signal),
+    };
+
+    return cmocka_run_group_tests_name("owner", tests, make_home, release_home);
+}
