@@ -37,8 +37,8 @@ limits_hold = pytest.mark.skipif(what_is_missing() is not None, reason=str(what_
 
 
 def limited(scenario, cmd, memory=None, cpu=None, workers=0):
-    """A job each of whose tasks has the limits."""
-    given = [f"{name}: {{limits: {amount}}}" for name, amount in (("memory", memory), ("cpu", cpu)) if amount]
+    """A job each of whose tasks has the limits, and reserves nothing."""
+    given = [f"{name}: {{requests: 0, limits: {amount}}}" for name, amount in (("memory", memory), ("cpu", cpu)) if amount]
     lines = ["version: 1", "kind: experiment", "framework: pytorch", "environment:"]
     lines += ["  resources:", *(f"    {line}" for line in given)]
     lines += ["  replicas:", f"    n_workers: {workers}"]
