@@ -137,7 +137,7 @@ def test_every_line_of_a_journal_is_as_documented(stage):
         for event in ["created", "status", "task", "phase", "checked"]
         for name in documented("run-directory.md", event)
     }
-    assert wanted - seen <= {("task", "log_lost"), ("status", "place"), ("status", "hint")}
+    assert wanted - seen <= {("task", "log_lost"), ("task", "limit"), ("status", "place"), ("status", "hint")}
 
 
 # -- which run

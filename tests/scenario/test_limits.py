@@ -37,8 +37,8 @@ limits_hold = pytest.mark.skipif(what_is_missing() is not None, reason=str(what_
 
 
 def limited(scenario, cmd, memory=None, cpu=None, workers=0):
-    """A job each of whose tasks has the limits."""
-    given = [f"{name}: {{limits: {amount}}}" for name, amount in (("memory", memory), ("cpu", cpu)) if amount]
+    """A job each of whose tasks has the limits, and reserves nothing."""
+    given = [f"{name}: {{requests: 0, limits: {amount}}}" for name, amount in (("memory", memory), ("cpu", cpu)) if amount]
     lines = ["version: 1", "kind: experiment", "framework: pytorch", "environment:"]
     lines += ["  resources:", *(f"    {line}" for line in given)]
     lines += ["  replicas:", f"    n_workers: {workers}"]
@@ -373,9 +373,3 @@ def test_a_run_without_limits_says_nothing_of_them(as_nobody):
     scenario, under = as_nobody
     ended = scenario.run(scenario.job("/bin/true"), under=under)
     assert ended.status == 0 and "enforced" not in ended.err, ended
-
-
-def test_devices_that_tasks_share_are_named(scenario):
-    head = "environment:\n  resources:\n    gpu: {limits: 1}\n"
-    ended = scenario.run(scenario.job("/bin/true", head=head))
-    assert "not enforced here: gpu (the tasks share all devices)" in ended.err, ended

@@ -126,7 +126,7 @@ const char *cgroups_missing(const struct cgroups *groups, enum resource resource
     case RESOURCE_TPU:
     case RESOURCE_COUNT: break;
     }
-    return "the tasks share all devices";
+    return NULL; /* devices are granted, not limited */
 }
 
 /* ---- the run's group ---- */

@@ -19,6 +19,8 @@
 #include "backend/local/spawn.h"
 
 enum {
+    /* CPU and memory come first; devices are not limited but granted (CUDA_VISIBLE_DEVICES). */
+    RESOURCES_LIMITED = RESOURCE_MEMORY + 1,
     READ_SIZE = 256 * 1024,
     /* Fewer turns for a task that writes much. The pipes of all processes of a user share a limit
      * (64 MiB unless set), beyond which new ones are tiny: a large gang stays with the usual. */
@@ -57,8 +59,8 @@ struct local {
     struct event launch_event, reap_event, sweep_event, grace_event;
     uint32_t sweep_ms;
 
-    struct cgroups *groups;      /* NULL until a task has limits */
-    milli asked[RESOURCE_COUNT]; /* the largest limit that a task has; of devices, request */
+    struct cgroups *groups;         /* NULL until a task has limits */
+    milli asked[RESOURCES_LIMITED]; /* the largest limit that a task has; of devices, request */
     int removals;
 
     struct processes bystanders; /* children from before: `cmd & exec myelin …` */
@@ -171,23 +173,18 @@ static void task_not_started(struct local *local, uint32_t rank, int errnum, con
     task_over(local, rank, &end);
 }
 
-static bool is_limit(enum resource resource) {
-    return resource == RESOURCE_CPU || resource == RESOURCE_MEMORY;
-}
-
 /* Makes the control groups for the limits that the task has. */
 static int limit_task(struct local *local, struct task_process *task,
                       const struct task_start *start, struct cgroup_entry *entry,
                       struct error *err) {
     bool has_limits = false;
 
-    for (enum resource i = 0; start->resources && i < RESOURCE_COUNT; i++) {
-        const milli limit =
-            is_limit(i) ? start->resources->of[i].limits : resources_reserved(start->resources, i);
+    for (enum resource i = 0; start->resources && i < RESOURCES_LIMITED; i++) {
+        const milli limit = start->resources->of[i].limits;
 
         if (limit > local->asked[i])
             local->asked[i] = limit;
-        has_limits |= is_limit(i) && limit > 0;
+        has_limits |= limit > 0;
     }
     if (!has_limits)
         return 0;
@@ -203,11 +200,9 @@ static void tell_missing(struct local *local) {
     size_t n = 0;
     const char *said = NULL;
 
-    for (enum resource i = 0; i < RESOURCE_COUNT; i++) {
-        const char *why = NULL;
+    for (enum resource i = 0; i < RESOURCES_LIMITED; i++) {
+        const char *why = local->asked[i] > 0 ? cgroups_missing(local->groups, i) : NULL;
 
-        if (local->asked[i] > 0)
-            why = is_limit(i) ? cgroups_missing(local->groups, i) : "the tasks share all devices";
         if (!why || n >= sizeof sentence)
             continue;
         if (said && strcmp(said, why) != 0)
