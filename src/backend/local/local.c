@@ -18,9 +18,10 @@
 #include "backend/local/descendants.h"
 #include "backend/local/spawn.h"
 
+/* CPU and memory come first; devices are not limited but granted (CUDA_VISIBLE_DEVICES). */
+#define RESOURCES_LIMITED (RESOURCE_MEMORY + 1)
+
 enum {
-    /* CPU and memory come first; devices are not limited but granted (CUDA_VISIBLE_DEVICES). */
-    RESOURCES_LIMITED = RESOURCE_MEMORY + 1,
     READ_SIZE = 256 * 1024,
     /* Fewer turns for a task that writes much. The pipes of all processes of a user share a limit
      * (64 MiB unless set), beyond which new ones are tiny: a large gang stays with the usual. */
@@ -60,7 +61,7 @@ struct local {
     uint32_t sweep_ms;
 
     struct cgroups *groups;         /* NULL until a task has limits */
-    milli asked[RESOURCES_LIMITED]; /* the largest limit that a task has; of devices, request */
+    milli asked[RESOURCES_LIMITED]; /* the largest limit that a task has */
     int removals;
 
     struct processes bystanders; /* children from before: `cmd & exec myelin …` */
