@@ -155,7 +155,8 @@ static bool on_task(struct run_record *record, const struct node *line) {
 }
 
 static bool on_checked(struct run_record *record, const struct node *line) {
-    record->left_nothing = int_of(line, "processes", -1) == 0 && int_of(line, "cgroups", 0) == 0;
+    record->left_nothing = int_of(line, "processes", -1) == 0 &&
+                           int_of(line, "listeners", 0) == 0 && int_of(line, "cgroups", 0) == 0;
     return true;
 }
 

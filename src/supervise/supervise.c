@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/local/listeners.h"
 #include "backend/local/local.h"
 #include "backend/local/ports.h"
 #include "backend/local/program.h"
@@ -246,6 +247,8 @@ static void on_gone(void *context) {
 
     evtimer_del(&run->linger_event);
     evtimer_del(&run->doubt_event);
+    rendezvous_free(run->rendezvous);
+    run->rendezvous = NULL;
     enter(run, RUN_OVER);
 }
 
@@ -373,6 +376,10 @@ void run_stop(struct run *run, enum stop_manner manner) {
 
 const struct run_status *run_status(const struct run *run) {
     return &run->state;
+}
+
+size_t run_listeners(const struct run *run) {
+    return listeners_count(run->ports.list.items, run->ports.list.len);
 }
 
 void run_free(struct run *run) {

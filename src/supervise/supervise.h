@@ -80,6 +80,9 @@ void run_stop(struct run *run, enum stop_manner manner);
 
 const struct run_status *run_status(const struct run *run);
 
+/* How many of the run's ports somebody still listens on: 0 once it is OVER. */
+size_t run_listeners(const struct run *run);
+
 /* Before OVER it leaves the tasks to their fate: they die with this process. */
 void run_free(struct run *run);
 

@@ -26,6 +26,8 @@
 
 extern char **environ;
 
+#define NOT_LOOKED_FOR SIZE_MAX /* the keeper does not know the run's ports */
+
 enum { UUID_TEXT = 33, OWN_FAILURE = 125, STOPPED = 130 };
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
@@ -121,11 +123,15 @@ static void write_end(struct journal *journal, enum state state, const char *rea
 }
 
 /* Before the end is written: somebody has looked, and nothing of the run was left. */
-static void write_checked(struct journal *journal, unsigned cgroups) {
+static void write_checked(struct journal *journal, size_t listeners, unsigned cgroups) {
     struct json *json = journal_begin(journal, "checked");
 
     json_key(json, "processes");
     json_int(json, 0);
+    if (listeners != NOT_LOOKED_FOR) {
+        json_key(json, "listeners");
+        json_int(json, (int64_t)listeners);
+    }
     json_key(json, "cgroups");
     json_int(json, cgroups);
     journal_end(journal, JOURNAL_SOON);
@@ -254,7 +260,7 @@ static void write_verdict(struct supervisor *supervisor) {
 
 static void end_early(struct supervisor *supervisor, enum state state, const char *reason,
                       int exit_status) {
-    write_checked(&supervisor->journal, 0); /* nothing was started */
+    write_checked(&supervisor->journal, 0, 0); /* nothing was started */
     write_end(&supervisor->journal, state, reason, NULL, -1, exit_status);
     supervisor->has_ended = true;
     event_base_loopbreak(supervisor->base);
@@ -333,7 +339,7 @@ static void wait_for_turn(struct supervisor *supervisor) {
 /* The end of a run that came as far as its tasks: given back, then told. */
 static void end_run(struct supervisor *supervisor) {
     /* Of processes the backend says `gone` only when it has looked. */
-    write_checked(&supervisor->journal,
+    write_checked(&supervisor->journal, run_listeners(supervisor->run),
                   has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
     queue_free(supervisor->queue);
     supervisor->queue = NULL;
@@ -396,7 +402,7 @@ static void write_lost_end(const struct rundir *rundir, const char *reason, bool
         journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) == 0) {
         cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
         if (was_swept)
-            write_checked(&journal, cgroups);
+            write_checked(&journal, NOT_LOOKED_FOR, cgroups);
         write_end(&journal, STATE_FAILED, reason, NULL, -1, OWN_FAILURE);
         journal_close(&journal);
     }

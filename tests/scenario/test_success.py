@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose success is the run's, framework by framework."""
+import json
 import re
 
 import pytest
@@ -98,3 +99,12 @@ def test_sixty_four_tasks_start_and_end(scenario):
     assert ended.status == 0, ended
     said = sorted(line.split("│ ", 1)[1] for line in ended.out.splitlines())
     assert said == sorted(f"{rank} of 64" for rank in range(64))
+
+
+def test_it_is_looked_up_that_nobody_listens_any_more(scenario):
+    """Horovod's rendezvous listens for the run itself: it is closed before the look."""
+    ended = scenario.run(scenario.job("true", "horovod", workers=2))
+    assert ended.status == 0, ended
+    journal = [json.loads(line) for line in (scenario.home / "runs/1/events.jsonl").read_text().splitlines()]
+    checked = [line for line in journal if line["event"] == "checked"]
+    assert len(checked) == 1 and checked[0]["processes"] == 0 and checked[0]["listeners"] == 0, checked

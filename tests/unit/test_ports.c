@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/local/listeners.h"
 #include "backend/local/ports.h"
 
 enum { PORT_COUNT = 65536 };
@@ -211,6 +212,22 @@ static void too_many_ports_are_an_error_that_leaves_none_leased(void **unused) {
     ports_release(&ports);
 }
 
+static void a_listener_is_counted_while_it_listens(void **unused) {
+    struct ports ports = { 0 };
+    struct error err;
+    int fd;
+
+    (void)unused;
+    assert_int_equal(ports_lease(&ports, 3, &err), 0);
+    assert_int_equal(listeners_count(ports.list.items, 3), 0);
+    fd = listen_on(ports.list.items[1]);
+    assert_true(fd >= 0);
+    assert_int_equal(listeners_count(ports.list.items, 3), 1);
+    close(fd);
+    assert_int_equal(listeners_count(ports.list.items, 3), 0);
+    ports_release(&ports);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_never_lease_the_same_port),
@@ -218,6 +235,7 @@ int main(void) {
         cmocka_unit_test(a_port_that_a_stranger_listens_on_is_not_leased),
         cmocka_unit_test(leased_ports_are_distinct_and_can_be_listened_on),
         cmocka_unit_test(leased_ports_are_outside_the_ephemeral_range),
+        cmocka_unit_test(a_listener_is_counted_while_it_listens),
         cmocka_unit_test(too_many_ports_are_an_error_that_leaves_none_leased),
     };
 
