@@ -342,6 +342,9 @@ def scenarios(report, built, names):
     if not glob.glob(os.path.join(SCENARIOS, "test_*.py")):
         report.fail("scenario", f"no tests in {SCENARIOS}")
         return
+    if not built:
+        report.fail("scenario", "there is no program to run them with")
+        return
     selection = scenario_selection(names)
     with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
         os.chmod(scratch, 0o755)
