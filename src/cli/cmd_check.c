@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/load.h"
 #include "codec/json.h"
+#include "plan/plan.h"
 
 static const char *shown_name(const struct loaded *loaded) {
     return loaded->sources.list.len > 0 ? loaded->sources.list.items[0].name : NULL;
@@ -19,6 +20,19 @@ static void say_valid(const struct loaded *loaded) {
     printf(", %u task%s\n", loaded->plan->n_tasks, loaded->plan->n_tasks == 1 ? "" : "s");
 }
 
+static void print_note(void *context, const char *sentence) {
+    fprintf(context, "note: %s\n", sentence);
+}
+
+static void write_note(void *context, const char *sentence) {
+    json_text(context, sentence);
+}
+
+/* What of the file does nothing where it runs by itself: here. */
+static bool runs_here(const struct loaded *loaded) {
+    return loaded->plan && loaded->plan->backend == BACKEND_NATIVE;
+}
+
 static void write_result(struct json *json, const char *file, const struct loaded *loaded) {
     json_object(json);
     json_key(json, "file");
@@ -31,6 +45,11 @@ static void write_result(struct json *json, const char *file, const struct loade
     json_int(json, (int64_t)loaded->diags->warnings);
     json_key(json, "diagnostics");
     diags_write_json(loaded->diags, &loaded->sources, json);
+    json_key(json, "notes");
+    json_array(json);
+    if (runs_here(loaded))
+        plan_local_notes(loaded->plan, write_note, json);
+    json_end(json);
     json_end(json);
 }
 
@@ -59,6 +78,8 @@ static int check(const struct invocation *invocation) {
             print_diags(&loaded);
             if (loaded.plan)
                 say_valid(&loaded);
+            if (runs_here(&loaded))
+                plan_local_notes(loaded.plan, print_note, stdout);
         }
         loaded_release(&loaded);
     }

@@ -117,3 +117,13 @@ def test_a_list_of_commands_runs_until_the_first_that_fails(scenario):
 def test_a_command_that_is_a_shell_builtin_alone_still_runs(scenario):
     ended = scenario.run(scenario.job("exit 3"))
     assert ended.status == 3, ended
+
+
+def test_what_has_no_effect_here_is_told_by_check_plan_and_run(scenario):
+    head = "build: {image: python}\nenvironment:\n  tolerations: [{key: a}]\n"
+    job = scenario.job("true", head=head)
+    for command in ["check", "plan", "run"]:
+        ended = scenario.finish(scenario.start(command, job))
+        assert ended.status == 0, ended
+        for field in ["build", "tolerations"]:
+            assert f"`{field}` ha" in ended.out + ended.err, ended
