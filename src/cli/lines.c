@@ -4,6 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "codec/utf8.h"
+
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -186,28 +189,15 @@ static size_t colour_length(const char *text, size_t n) {
 
 /* The length of the printable UTF-8 character at the start, or 0. */
 static size_t character_length(const char *text, size_t n) {
-    const unsigned char *s = (const unsigned char *)text;
-    uint32_t point, least;
-    size_t length;
+    const size_t length = utf8_length(text, n);
+    uint32_t point = (unsigned char)text[0];
 
-    if (s[0] < 0x80)
-        return s[0] >= ' ' && s[0] != 0x7f;
-    if (s[0] >= 0xc2 && s[0] <= 0xdf)
-        length = 2, point = s[0] & 0x1fu, least = 0xa0; /* below are the C1 controls */
-    else if ((s[0] & 0xf0) == 0xe0)
-        length = 3, point = s[0] & 0x0fu, least = 0x800;
-    else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-        length = 4, point = s[0] & 0x07u, least = 0x10000;
-    else
-        return 0;
-    if (length > n)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        point = point << 6 | (s[i] & 0x3fu);
-    }
-    if (point < least || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
+    if (length <= 1)
+        return length && point >= ' ' && point != 0x7f;
+    point &= 0x7fu >> length; /* the bits that the first byte has of it */
+    for (size_t i = 1; i < length; i++)
+        point = point << 6 | ((unsigned char)text[i] & 0x3fu);
+    if (point < 0xa0) /* the C1 controls */
         return 0;
     /* Marks that turn the direction of what follows, and line separators. */
     if ((point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/statusline.h"
 
-#include <ctype.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/vec.h"
+#include "backend/local/descendants.h"
 #include "cli/report.h"
 
 enum {
@@ -21,101 +18,28 @@ enum {
 
 /* ---- what processes use ---- */
 
-struct entry {
-    pid_t pid, parent;
-    uint64_t ticks, born;
-    int64_t pages;
-    enum { UNKNOWN, BELOW, ELSEWHERE } place;
-};
-
-typedef VEC(struct entry) entries;
-
-static bool read_entry(pid_t pid, struct entry *out) {
-    char path[32], text[1024], *after;
-    long long user, system, user_below, system_below;
-    int parent, fd;
-    ssize_t n;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    after = strrchr(text, ')'); /* the name before it may hold anything */
-    *out = (struct entry){ .pid = pid };
-    /* Fields 4, 14 to 17, 22 and 24. What reaped children used is counted with their parent. */
-    if (!after ||
-        sscanf(after + 1,
-               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d "
-               "%*d %*d %lu %*u %ld",
-               &parent, &user, &system, &user_below, &system_below, &out->born, &out->pages) != 7)
-        return false;
-    out->parent = parent;
-    out->ticks = (uint64_t)(user + system + user_below + system_below);
-    return true;
-}
-
-static int by_pid(const void *a, const void *b) {
-    const pid_t x = ((const struct entry *)a)->pid, y = ((const struct entry *)b)->pid;
-
-    return (x > y) - (x < y);
-}
-
-static void read_all(entries *all) {
-    DIR *proc = opendir("/proc");
-    struct dirent *dirent;
-    struct entry entry;
-
-    while (proc && (dirent = readdir(proc)))
-        if (isdigit((unsigned char)dirent->d_name[0]) &&
-            read_entry((pid_t)atoi(dirent->d_name), &entry))
-            *VEC_PUSH(all) = entry;
-    if (proc)
-        closedir(proc);
-    if (all->len)
-        qsort(all->items, all->len, sizeof *all->items, by_pid);
-}
-
-/* Walks up to the root or to what is known, and remembers for the whole way. The steps are
- * bounded: a picture taken while numbers are reused may hold a ring. */
-static bool is_below(entries *all, struct entry *entry, pid_t root) {
-    struct entry *at = entry;
-
-    for (size_t steps = 0; at && at->place == UNKNOWN && at->pid != root && steps < all->len;
-         steps++) {
-        const struct entry key = { .pid = at->parent };
-
-        at = bsearch(&key, all->items, all->len, sizeof key, by_pid);
-    }
-    entry->place = at && (at->pid == root || at->place == BELOW) ? BELOW : ELSEWHERE;
-    return entry->place == BELOW;
+static void add_usage(struct usage *sum, const struct process *process) {
+    sum->ticks += process->ticks;
+    sum->memory += (uint64_t)process->pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 void usage_below(pid_t root, struct usage *out) {
     const double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct processes below = { 0 };
+    struct process process;
     struct timespec now;
-    entries all = { 0 };
 
     *out = (struct usage){ .root_age_s = -1 };
+    if (!process_read(root, &process))
+        return;
     clock_gettime(CLOCK_BOOTTIME, &now);
-    read_all(&all);
-    for (size_t i = 0; i < all.len; i++) {
-        struct entry *entry = &all.items[i];
-
-        if (entry->pid == root)
-            out->root_age_s =
-                (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)entry->born / ticks_per_s;
-        if (!is_below(&all, entry, root))
-            continue;
-        out->ticks += entry->ticks;
-        out->memory += (uint64_t)entry->pages * page;
-    }
-    VEC_RELEASE(&all);
+    out->root_age_s =
+        (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)process.born / ticks_per_s;
+    add_usage(out, &process);
+    descendants_of(root, &below, NULL);
+    for (size_t i = 0; i < below.list.len; i++)
+        add_usage(out, &below.list.items[i]);
+    processes_release(&below);
 }
 
 /* ---- the line ---- */

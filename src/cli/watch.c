@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdarg.h>
@@ -159,12 +158,8 @@ static void read_journal(struct watcher *w) {
     struct error err;
     ssize_t n;
 
-    if (w->journal_fd < 0) {
-        char path[PATH_MAX];
-
-        if (snprintf(path, sizeof path, "%s/events.jsonl", w->rundir->path) < (int)sizeof path)
-            w->journal_fd = open(path, O_RDONLY | O_CLOEXEC);
-    }
+    if (w->journal_fd < 0)
+        w->journal_fd = open(w->rundir->journal, O_RDONLY | O_CLOEXEC);
     while (w->journal_fd >= 0 && (n = read(w->journal_fd, w->bytes, sizeof w->bytes)) > 0) {
         size_t at = 0;
         char *end;

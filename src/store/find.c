@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,15 +18,13 @@ enum { FIRST_LINE_MOST = 1 << 20, PIECE = 4096, UUID_DIGITS = 32, ID_DIGITS_MOST
 
 /* The first line of the journal; false where there is none yet. */
 static bool read_first_line(const struct rundir *rundir, struct buf *line) {
-    char path[PATH_MAX], piece[PIECE];
+    char piece[PIECE];
     bool found = false;
     struct error err;
     ssize_t n;
     int fd;
 
-    if (snprintf(path, sizeof path, "%s/events.jsonl", rundir->path) >= (int)sizeof path)
-        return false;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(rundir->journal, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     while (!found && (n = read(fd, piece, sizeof piece)) > 0) {

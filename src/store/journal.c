@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,14 +15,10 @@ enum {
 
 static int journal_open(struct journal *journal, const struct rundir *rundir, int flags,
                         struct error *err) {
-    char path[PATH_MAX];
-
-    if (snprintf(path, sizeof path, "%s/events.jsonl", rundir->path) >= (int)sizeof path)
-        return error_set(err, ERROR_INVALID, "the path of the run is too long");
     *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES) };
-    journal->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
+    journal->fd = open(rundir->journal, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (journal->fd < 0)
-        return error_set_errno(err, errno, "cannot write '%.300s'", path);
+        return error_set_errno(err, errno, "cannot write '%.300s'", rundir->journal);
     clock_gettime(CLOCK_MONOTONIC, &journal->started);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/record.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,12 +213,9 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
 
 int record_read(struct run_record *record, const struct rundir *rundir, struct error *err) {
     AUTO(buf) text = BUF_INIT(JOURNAL_MAX);
-    char path[PATH_MAX];
     const char *notice;
 
-    if (snprintf(path, sizeof path, "%s/events.jsonl", rundir->path) >= (int)sizeof path)
-        return error_set(err, ERROR_INVALID, "the path of the run is too long");
-    if (file_read(path, &text, err) && err->code != ERROR_NOT_FOUND)
+    if (file_read(rundir->journal, &text, err) && err->code != ERROR_NOT_FOUND)
         return -1;
     record_init(record, rundir);
     for (size_t at = 0; at < text.len;) {

@@ -114,6 +114,7 @@ int rundir_list(const char *home, struct arena *arena, unsigned long **ids, size
 static void name_parts(struct rundir *rundir, struct arena *arena) {
     rundir->outputs = arena_printf(arena, "%s/outputs", rundir->path);
     rundir->logs = arena_printf(arena, "%s/logs", rundir->path);
+    rundir->journal = arena_printf(arena, "%s/events.jsonl", rundir->path);
 }
 
 struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena) {

@@ -11,8 +11,8 @@
 #include "base/error.h"
 
 struct rundir {
-    const char *id;                    /* "12" */
-    const char *path, *outputs, *logs; /* absolute */
+    const char *id;                              /* "12" */
+    const char *path, *outputs, *logs, *journal; /* absolute */
 };
 
 /* $MYELIN_HOME, else ~/.myelin; lives in the arena. */

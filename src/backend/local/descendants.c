@@ -10,8 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool read_process(pid_t pid, struct process *out) {
+bool process_read(pid_t pid, struct process *out) {
     char path[32], text[1024], *after;
+    long long user, system, user_below, system_below;
     char state;
     int parent, group, fd;
     ssize_t n;
@@ -26,12 +27,15 @@ static bool read_process(pid_t pid, struct process *out) {
         return false;
     text[n] = '\0';
     after = strrchr(text, ')'); /* the name before it may hold anything, ')' included */
-    /* Field 22 is the start time; fields count from 1, the state is the third. */
-    if (!after || sscanf(after + 1,
-                         " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                         "%*d %llu",
-                         &state, &parent, &group, &out->born) != 4)
+    /* Fields 3 to 5, 14 to 17 (times), 22 (start) and 24 (memory), counted from 1. */
+    if (!after ||
+        sscanf(after + 1,
+               " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %*d %*d "
+               "%llu %*u %ld",
+               &state, &parent, &group, &user, &system, &user_below, &system_below, &out->born,
+               &out->pages) != 9)
         return false;
+    out->ticks = (uint64_t)(user + system + user_below + system_below);
     out->pid = pid;
     out->parent = parent;
     out->group = group;
@@ -61,14 +65,14 @@ static bool is_among(const struct processes *some, const struct process *process
     return false;
 }
 
-/* Walks up to this process. The number of steps is bounded, because a picture taken while
+/* Walks up to the root. The number of steps is bounded, because a picture taken while
  * pids are reused may hold a ring. */
 static bool is_below(const struct processes *all, const struct processes *except,
-                     const struct process *process, pid_t self) {
+                     const struct process *process, pid_t root) {
     for (size_t steps = 0; steps <= all->list.len; steps++) {
         if (is_among(except, process))
             return false;
-        if (process->parent == self)
+        if (process->parent == root)
             return true;
         process = find(all, process->parent);
         if (!process || process->is_ours)
@@ -78,7 +82,10 @@ static bool is_below(const struct processes *all, const struct processes *except
 }
 
 void descendants_scan(struct processes *found, const struct processes *except) {
-    const pid_t self = getpid();
+    descendants_of(getpid(), found, except);
+}
+
+void descendants_of(pid_t root, struct processes *found, const struct processes *except) {
     DIR *proc = opendir("/proc");
     struct dirent *entry;
     size_t kept = 0;
@@ -90,14 +97,14 @@ void descendants_scan(struct processes *found, const struct processes *except) {
         struct process process;
 
         if (isdigit((unsigned char)entry->d_name[0]) &&
-            read_process((pid_t)atoi(entry->d_name), &process))
+            process_read((pid_t)atoi(entry->d_name), &process))
             *VEC_PUSH(&found->list) = process;
     }
     closedir(proc);
     if (found->list.len)
         qsort(found->list.items, found->list.len, sizeof found->list.items[0], by_pid);
     for (size_t i = 0; i < found->list.len; i++)
-        found->list.items[i].is_ours = is_below(found, except, &found->list.items[i], self);
+        found->list.items[i].is_ours = is_below(found, except, &found->list.items[i], root);
     for (size_t i = 0; i < found->list.len; i++)
         if (found->list.items[i].is_ours)
             found->list.items[kept++] = found->list.items[i];
@@ -115,7 +122,7 @@ bool process_signal(const struct process *process, int number) {
 
     if (fd < 0)
         return false;
-    if (read_process(process->pid, &now) && now.born == process->born)
+    if (process_read(process->pid, &now) && now.born == process->born)
         sent = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0;
     close(fd);
     return sent;

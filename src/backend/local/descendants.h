@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The living processes below this one, found by reading /proc.
+ * The living processes below this one or another, found by reading /proc.
  *
  * A scan is a picture that is old at once: forks that happen meanwhile may be missed, so
  * that who wants all of them gone scans again until none is found. A signal is sent
@@ -11,6 +11,7 @@
 #define BACKEND_LOCAL_DESCENDANTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/vec.h"
@@ -18,6 +19,8 @@
 struct process {
     pid_t pid, parent, group;
     unsigned long long born; /* in clock ticks since boot: with the pid, one process */
+    uint64_t ticks;          /* processor time, with that of children which it has reaped */
+    int64_t pages;           /* resident */
     bool is_zombie;
     bool is_ours; /* a descendant */
 };
@@ -29,6 +32,10 @@ struct processes {
 /* Fills the list with the descendants of this process, without the subtrees of those in
  * `except` (which may be NULL). Zombies are included. */
 void descendants_scan(struct processes *found, const struct processes *except);
+/* The same for the descendants of another process. */
+void descendants_of(pid_t root, struct processes *found, const struct processes *except);
+/* False when there is no such process. */
+bool process_read(pid_t pid, struct process *out);
 void processes_release(struct processes *processes);
 
 /* False when the process is gone. */
