@@ -24,6 +24,7 @@ static int report_left(const struct rundir *rundir) {
 
 static int follow(const struct invocation *in, const struct rundir *rundir, struct error *err) {
     const struct watch_options options = {
+        .listener = -1,
         .out = stdout,
         .style = invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
         .from_end = !invocation_has(in, "from-start"),

@@ -272,7 +272,9 @@ static void open_logs(struct view *view, const bool *wanted) {
 
 /* Follows from where the view stands; returns the exit status. */
 static int go_on(struct view *view, struct error *err) {
-    const struct watch_options options = { .follow = &view->follow, .logs = view->logs };
+    const struct watch_options options = { .listener = -1,
+                                           .follow = &view->follow,
+                                           .logs = view->logs };
     enum watch_outcome outcome;
     struct run_record record;
     int status;

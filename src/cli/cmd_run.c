@@ -75,10 +75,11 @@ static int read_max_processes(const struct invocation *in, uint32_t *max_process
 
 /* Follows the run to its end, or until the user goes; returns the exit status. */
 static int follow_run(const struct invocation *in, const struct plan *plan,
-                      const struct rundir *rundir) {
+                      const struct rundir *rundir, int listener) {
     const bool as_json = invocation_has(in, "json");
     const struct watch_options options = {
         .out = as_json ? stderr : stdout,
+        .listener = listener,
         .style = invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
         .signals_stop = true,
         .hangup_stops = invocation_has(in, "stop-on-hangup"),
@@ -154,6 +155,7 @@ static int start(const struct invocation *in, const struct loaded *loaded,
     AUTO(arena) arena = ARENA_INIT;
     struct rundir rundir;
     struct error err;
+    int listener = -1;
 
     options->polyaxonfile = file ? file->text : NULL;
     options->polyaxonfile_len = file ? file->len : 0;
@@ -167,15 +169,17 @@ static int start(const struct invocation *in, const struct loaded *loaded,
     }
     if (invocation_has(in, "dry-run"))
         return rehearse_start(reserving, options->home);
-    if (!invocation_has(in, "detach"))
+    if (!invocation_has(in, "detach")) {
         watch_hold_signals(SIG_BLOCK);
+        options->listener = &listener;
+    }
     if (supervisor_start(loaded->plan, options, &arena, &rundir, &err)) {
         fprintf(stderr, "myelin: cannot run: %s\n", err.message);
         return STATUS_RUN_OWN_FAILURE;
     }
     plan_local_notes(loaded->plan, say_note, NULL);
     if (!invocation_has(in, "detach"))
-        return follow_run(in, loaded->plan, &rundir);
+        return follow_run(in, loaded->plan, &rundir, listener);
     printf("%s\n", rundir.id);
     return STATUS_OK;
 }

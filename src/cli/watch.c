@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/watch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdarg.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include "store/owner.h"
+#include "supervise/bell.h"
 #include "supervise/keeper.h"
 #include "supervise/supervisor.h"
 
@@ -21,6 +24,7 @@ enum {
     READ_SIZE = FOLLOW_PIECE_MOST,
     JOURNAL_LINE_MOST = 1 << 20,
     OWNER_WAITS_MOST = 10000,
+    OWNER_WAIT_MS = 5000,
     LOOK_EVERY_MS = 1000, /* whether the run still has an owner; also for a lost notification */
 };
 
@@ -82,7 +86,8 @@ static void read_log(struct watcher *w, uint32_t rank) {
     struct log_piece piece;
 
     log->is_over = is_over(w, rank);
-    if (logread_next(log, w->bytes, sizeof w->bytes, &piece)) {
+    if ((w->has_news[rank] || log->fd >= 0) &&
+        logread_next(log, w->bytes, sizeof w->bytes, &piece)) {
         if (piece.lost)
             follow_lost(w->follow, rank, piece.lost);
         else
@@ -112,6 +117,32 @@ static bool read_logs(struct watcher *w) {
     return more;
 }
 
+/* The file of one task has changed; of which one, its name says. */
+static void note_log(struct watcher *w, const char *file) {
+    const char *suffix = strrchr(file, '.');
+    char name[sizeof((struct task_name *)0)->text];
+    int64_t rank;
+
+    if (!suffix || strcmp(suffix, ".log") != 0 || suffix - file >= (ptrdiff_t)sizeof name)
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)(suffix - file), file);
+    rank = plan_find_named(&w->plan, name);
+    if (rank >= 0)
+        w->has_news[rank] = true;
+}
+
+/* Tasks whose logs are there have written. The others are opened when their logs come up, which is
+ * told: a task that writes nothing costs nothing. */
+static void look_for_logs(struct watcher *w) {
+    DIR *directory = opendir(w->rundir->logs);
+    const struct dirent *entry;
+
+    while (directory && (entry = readdir(directory)))
+        note_log(w, entry->d_name);
+    if (directory)
+        closedir(directory);
+}
+
 /* The journal has said which tasks there are: their logs can be followed. */
 static void begin_following(struct watcher *w) {
     const struct watch_options *options = w->options;
@@ -122,10 +153,10 @@ static void begin_following(struct watcher *w) {
     if (w->follow || w->record->n_tasks == 0 || !(options->out || options->follow))
         return;
     w->plan = record_plan(w->record);
-    w->has_news = malloc(w->plan.n_tasks * sizeof *w->has_news);
+    w->has_news = calloc(w->plan.n_tasks, sizeof *w->has_news);
     if (!w->has_news)
         abort();
-    memset(w->has_news, true, w->plan.n_tasks);
+    look_for_logs(w);
     w->follow = options->follow;
     w->logs = options->logs;
     if (w->follow)
@@ -178,11 +209,16 @@ static void read_journal(struct watcher *w) {
 
 /* The last line is written a moment before its writer is gone: nothing of a run is left only then.
  */
-static void wait_for_owner(const struct rundir *rundir) {
+static void wait_for_owner(const struct watcher *w) {
     const struct timespec pause = { .tv_nsec = 500000 };
+    struct pollfd bell = { .fd = w->options->listener, .events = POLLIN };
+    uint32_t heard[64];
     pid_t pid;
 
-    for (int i = 0; i < OWNER_WAITS_MOST && owner_lives(rundir, &pid); i++)
+    while (bell.fd >= 0 && poll(&bell, 1, OWNER_WAIT_MS) > 0)
+        if (bell_hear(bell.fd, heard, ARRAY_LEN(heard)) < 0)
+            break;
+    for (int i = 0; i < OWNER_WAITS_MOST && owner_lives(w->rundir, &pid); i++)
         nanosleep(&pause, NULL);
 }
 
@@ -207,28 +243,19 @@ static void look(struct watcher *w) {
         return;
     if (w->follow)
         follow_settle(w->follow);
-    wait_for_owner(w->rundir);
+    wait_for_owner(w);
     finish(w, WATCH_OVER);
 }
 
 /* ---- events ---- */
 
-/* The file of one task has changed; of which one, its name says. */
 static void note_news(struct watcher *w, const struct inotify_event *event) {
-    const char *suffix = event->len ? strrchr(event->name, '.') : NULL;
-    char name[sizeof((struct task_name *)0)->text];
-    int64_t rank;
-
     if (!w->follow)
         return;
     if (event->mask & IN_Q_OVERFLOW)
-        memset(w->has_news, true, w->plan.n_tasks);
-    if (!suffix || strcmp(suffix, ".log") != 0 || suffix - event->name >= (ptrdiff_t)sizeof name)
-        return;
-    snprintf(name, sizeof name, "%.*s", (int)(suffix - event->name), event->name);
-    rank = plan_find_named(&w->plan, name);
-    if (rank >= 0)
-        w->has_news[rank] = true;
+        look_for_logs(w);
+    if (event->len)
+        note_log(w, event->name);
 }
 
 static void on_notify(evutil_socket_t fd, short what, void *context) {
@@ -244,6 +271,25 @@ static void on_notify(evutil_socket_t fd, short what, void *context) {
             at += (ssize_t)(sizeof *event + event->len);
         }
     look(w);
+}
+
+/* Ends when the run has: the last of its processes held the bell. */
+static void on_bell(evutil_socket_t fd, short what, void *context) {
+    struct watcher *w = context;
+    uint32_t *heard = (uint32_t *)(void *)w->bytes;
+    const int n = bell_hear(fd, heard, sizeof w->bytes / sizeof *heard);
+
+    (void)what;
+    for (int i = 0; w->follow && i < n; i++)
+        if (heard[i] == BELL_ALL)
+            look_for_logs(w);
+        else if (heard[i] < w->plan.n_tasks)
+            w->has_news[heard[i]] = true;
+    if (n < 0) {
+        event_del(w->notify_event);
+        event_active(w->look_event, EV_TIMEOUT, 0);
+    } else
+        look(w);
 }
 
 static void on_more(evutil_socket_t fd, short what, void *context) {
@@ -267,7 +313,7 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
 
     (void)fd, (void)what;
     if (w->follow)
-        memset(w->has_news, true, w->plan.n_tasks); /* a notification may have been lost */
+        look_for_logs(w); /* a notification may have been lost */
     look(w);
     if (!state_is_final(w->record->state) && !owner_lives(w->rundir, &pid)) {
         read_journal(w); /* the owner may have gone right after its last line */
@@ -336,17 +382,23 @@ static void add_signals(struct watcher *w) {
     watch_hold_signals(SIG_UNBLOCK);
 }
 
+static int watch_files(struct watcher *w, struct error *err) {
+    w->notify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (w->notify_fd < 0 ||
+        inotify_add_watch(w->notify_fd, w->rundir->path, IN_MODIFY | IN_CREATE) < 0 ||
+        inotify_add_watch(w->notify_fd, w->rundir->logs, IN_MODIFY | IN_CREATE) < 0)
+        return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
+    return 0;
+}
+
 static int watcher_init(struct watcher *w, struct error *err) {
     w->base = event_base_new();
     if (!w->base)
         abort();
-    w->notify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (w->notify_fd < 0)
-        return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
-    if (inotify_add_watch(w->notify_fd, w->rundir->path, IN_MODIFY | IN_CREATE) < 0 ||
-        inotify_add_watch(w->notify_fd, w->rundir->logs, IN_MODIFY | IN_CREATE) < 0)
-        return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
-    w->notify_event = event_new(w->base, w->notify_fd, EV_READ | EV_PERSIST, on_notify, w);
+    if (w->notify_fd < 0 && watch_files(w, err))
+        return -1;
+    w->notify_event = event_new(w->base, w->notify_fd, EV_READ | EV_PERSIST,
+                                w->options->listener >= 0 ? on_bell : on_notify, w);
     w->look_event = evtimer_new(w->base, on_look, w);
     w->more_event = evtimer_new(w->base, on_more, w);
     w->fold_event = evtimer_new(w->base, on_more, w);
@@ -394,7 +446,7 @@ int watch_run(const struct rundir *rundir, const struct watch_options *options,
                          .options = options,
                          .record = record,
                          .journal_fd = -1,
-                         .notify_fd = -1,
+                         .notify_fd = options->listener,
                          .journal = BUF_INIT(JOURNAL_LINE_MOST) };
     int status;
 

@@ -9,13 +9,15 @@
 
 enum {
     LINE_MAX_BYTES = 256 * 1024,
+    WAITING_MOST = 64 * 1024,
     ROOM_FOR_RUN = 32 * 1024,
     ROOM_FOR_TASK = 512, /* start and end */
 };
 
 static int journal_open(struct journal *journal, const struct rundir *rundir, int flags,
                         struct error *err) {
-    *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES) };
+    *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES),
+                                 .waiting = BUF_INIT(WAITING_MOST + LINE_MAX_BYTES) };
     journal->fd = open(rundir->journal, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (journal->fd < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", rundir->journal);
@@ -57,10 +59,12 @@ int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_
 }
 
 void journal_close(struct journal *journal) {
+    journal_flush(journal);
     if (journal->fd >= 0)
         close(journal->fd);
     journal->fd = -1;
     buf_release(&journal->line);
+    buf_release(&journal->waiting);
 }
 
 double journal_elapsed(const struct journal *journal) {
@@ -96,27 +100,42 @@ struct json *journal_begin(struct journal *journal, const char *event) {
 }
 
 /* A line never goes on where another was cut: that would lose both. */
-static bool append_line(struct journal *journal) {
-    const struct buf *line = &journal->line;
+static bool append_lines(struct journal *journal) {
+    const struct buf *lines = &journal->waiting;
     ssize_t n;
 
     if (journal->is_cut && write(journal->fd, "\n", 1) != 1)
         return false;
     journal->is_cut = false;
-    n = write(journal->fd, line->data, line->len);
-    journal->is_cut = n > 0 && n < (ssize_t)line->len;
-    return n == (ssize_t)line->len;
+    n = write(journal->fd, lines->data, lines->len);
+    journal->is_cut = n > 0 && n < (ssize_t)lines->len;
+    return n == (ssize_t)lines->len;
+}
+
+void journal_flush(struct journal *journal) {
+    if (journal->n_waiting == 0)
+        return;
+    if (journal->fd < 0 || !append_lines(journal))
+        journal->lost += journal->n_waiting;
+    buf_clear(&journal->waiting);
+    journal->n_waiting = 0;
+    if (journal->written)
+        journal->written(journal->context);
 }
 
 void journal_end(struct journal *journal, enum journal_manner manner) {
+    const uint64_t lost = journal->lost;
     struct error err;
 
     json_end(&journal->json);
     if (json_finish(&journal->json, &err) || buf_append(&journal->line, "\n", 1, &err) ||
-        journal->fd < 0 || !append_line(journal)) {
+        buf_append(&journal->waiting, journal->line.data, journal->line.len, &err))
         journal->lost++;
+    else
+        journal->n_waiting++;
+    if (manner == JOURNAL_GATHERED && journal->waiting.len < WAITING_MOST)
         return;
-    }
-    if (manner == JOURNAL_DURABLE)
+    journal_flush(journal);
+    if (manner == JOURNAL_DURABLE && journal->lost == lost)
         fdatasync(journal->fd);
 }

@@ -20,10 +20,14 @@ struct journal {
     int fd; /* -1: closed */
     uint64_t seq;
     struct timespec started; /* monotonic: what `elapsed` counts from */
-    struct buf line;
+    struct buf line;         /* being made */
+    struct buf waiting;      /* whole lines that are to be written with the next */
     struct json json;
-    uint64_t lost; /* lines that could not be written */
-    bool is_cut;   /* the file ends in the middle of a line */
+    uint64_t n_waiting;
+    uint64_t lost;                  /* lines that could not be written */
+    bool is_cut;                    /* the file ends in the middle of a line */
+    void (*written)(void *context); /* others can read more than before; NULL: nobody is told */
+    void *context;
 };
 
 /* Makes the file. Fails where a run cannot be recorded. */
@@ -35,14 +39,19 @@ MUST_CHECK int journal_reopen(struct journal *journal, const struct rundir *rund
 void journal_close(struct journal *journal);
 
 enum journal_manner {
-    JOURNAL_SOON,   /* with the next durable one: how a task fares */
-    JOURNAL_DURABLE /* on the disk when the call returns: what happened to the run */
+    JOURNAL_GATHERED, /* with the next line, or by journal_flush: how one of many tasks fares */
+    JOURNAL_SOON,     /* to be read by others when the call returns; on the disk with the next
+                         durable one */
+    JOURNAL_DURABLE   /* on the disk when the call returns: what happened to the run */
 };
 
 /* Starts a line; the caller adds members to the returned writer, and ends it. A line that
  * cannot be written is counted: a run goes on without its journal. */
 struct json *journal_begin(struct journal *journal, const char *event);
 void journal_end(struct journal *journal, enum journal_manner manner);
+
+/* Writes what was gathered. Also before a fork: else both would write it. */
+void journal_flush(struct journal *journal);
 
 double journal_elapsed(const struct journal *journal);
 

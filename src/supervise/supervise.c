@@ -126,6 +126,7 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
 
     tasklog_write(log, &run->log_place, name.text, tasklog_now(run->log_place.origin_us), bytes, n);
     run->tasks[rank].log_lost = log->lost;
+    run->observer.output(run->observer.context, rank);
     if (log->lost && !run->log_trouble_told) {
         char sentence[256];
 

@@ -52,6 +52,7 @@ struct run_status {
 struct run_observer {
     void (*started)(void *context, uint32_t rank, int64_t id);
     void (*ended)(void *context, uint32_t rank, const struct task_state *task);
+    void (*output)(void *context, uint32_t rank);        /* its log has grown */
     void (*phase)(void *context, enum run_phase phase);  /* also when the verdict falls */
     void (*notice)(void *context, const char *sentence); /* something to tell once */
     void *context;

@@ -19,6 +19,7 @@
 #include "store/journal.h"
 #include "store/owner.h"
 #include "store/record.h"
+#include "supervise/bell.h"
 #include "supervise/diagnosis.h"
 #include "supervise/keeper.h"
 #include "supervise/queue.h"
@@ -28,7 +29,12 @@ extern char **environ;
 
 #define NOT_LOOKED_FOR SIZE_MAX /* the keeper does not know the run's ports */
 
-enum { UUID_TEXT = 33, OWN_FAILURE = 125, STOPPED = 130 };
+enum {
+    UUID_TEXT = 33,
+    OWN_FAILURE = 125,
+    STOPPED = 130,
+    GATHER_US = 5000, /* lines of tasks wait so long for each other: nobody sees the difference */
+};
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
 struct supervisor {
@@ -45,6 +51,8 @@ struct supervisor {
     struct queue *queue; /* of a run that reserves something */
     gpu_set *no_gpus;
     bool has_ended; /* its end was written */
+    struct event *gather_event;
+    struct bell bell;
 };
 
 /* ---- lines of the journal ---- */
@@ -143,6 +151,22 @@ static bool has_limits(const struct plan *plan) {
 
 /* ---- what the run tells ---- */
 
+/* Ends a line of which many may come in one turn: they are written together. */
+static void gather(struct supervisor *supervisor) {
+    const struct timeval delay = { .tv_usec = GATHER_US };
+
+    journal_end(&supervisor->journal, JOURNAL_GATHERED);
+    if (!evtimer_pending(supervisor->gather_event, NULL))
+        evtimer_add(supervisor->gather_event, &delay);
+}
+
+static void on_gathered(evutil_socket_t fd, short what, void *context) {
+    struct supervisor *supervisor = context;
+
+    (void)fd, (void)what;
+    journal_flush(&supervisor->journal);
+}
+
 static void on_started(void *context, uint32_t rank, int64_t id) {
     struct supervisor *supervisor = context;
     struct json *json = journal_begin(&supervisor->journal, "task");
@@ -153,7 +177,7 @@ static void on_started(void *context, uint32_t rank, int64_t id) {
     json_text(json, state_name(STATE_RUNNING));
     json_key(json, "pid");
     json_int(json, id);
-    journal_end(&supervisor->journal, JOURNAL_SOON);
+    gather(supervisor);
 }
 
 static const enum state state_of_fate[] = {
@@ -201,7 +225,19 @@ static void on_ended(void *context, uint32_t rank, const struct task_state *task
         json_key(json, "log_lost");
         json_int(json, (int64_t)task->log_lost);
     }
-    journal_end(&supervisor->journal, JOURNAL_SOON);
+    gather(supervisor);
+}
+
+static void on_output(void *context, uint32_t rank) {
+    struct supervisor *supervisor = context;
+
+    bell_ring(&supervisor->bell, rank);
+}
+
+static void on_journal_written(void *context) {
+    struct supervisor *supervisor = context;
+
+    bell_ring(&supervisor->bell, BELL_JOURNAL);
 }
 
 static void on_phase(void *context, enum run_phase phase) {
@@ -280,6 +316,7 @@ static void start_run(struct supervisor *supervisor, const gpu_set *gpus) {
     const struct run_observer observer = {
         .started = on_started,
         .ended = on_ended,
+        .output = on_output,
         .phase = on_phase,
         .notice = on_notice,
         .context = supervisor,
@@ -367,6 +404,9 @@ static void supervise(void *context) {
     supervisor->base = event_base_new();
     if (!supervisor->base)
         abort();
+    supervisor->gather_event = evtimer_new(supervisor->base, on_gathered, supervisor);
+    if (!supervisor->gather_event)
+        abort();
     begin(supervisor);
     stop = evsignal_new(supervisor->base, KEEPER_STOP, on_signal, supervisor);
     kill = evsignal_new(supervisor->base, KEEPER_KILL, on_signal, supervisor);
@@ -381,6 +421,7 @@ static void supervise(void *context) {
         end_run(supervisor);
     event_free(stop);
     event_free(kill);
+    event_free(supervisor->gather_event);
     queue_free(supervisor->queue);
     run_free(supervisor->run);
     free(supervisor->no_gpus);
@@ -482,6 +523,7 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                       .orphaned = orphaned,
                                       .context = supervisor };
     pid_t keeper;
+    int status;
 
     if (keep_file(supervisor->options, &supervisor->rundir, err) ||
         journal_create(&supervisor->journal, &supervisor->rundir, supervisor->plan->n_tasks, err))
@@ -492,19 +534,22 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
         return -1;
     }
     write_created(supervisor);
-    if (keeper_start(&work, &keeper, err)) {
-        journal_close(&supervisor->journal);
-        return -1;
-    }
-    owner_announce(supervisor->lock, keeper);
+    supervisor->journal.written = on_journal_written;
+    supervisor->journal.context = supervisor;
+    status = keeper_start(&work, &keeper, err);
+    if (status == 0)
+        owner_announce(supervisor->lock, keeper);
     journal_close(&supervisor->journal);
-    return 0;
+    return status;
 }
 
 int supervisor_start(const struct plan *plan, const struct supervisor_options *options,
                      struct arena *arena, struct rundir *out, struct error *err) {
-    struct supervisor supervisor = { .plan = plan, .options = options, .owner = login(arena) };
+    struct supervisor supervisor = {
+        .plan = plan, .options = options, .owner = login(arena), .bell = BELL_NONE
+    };
     char directory[PATH_MAX];
+    struct error ignored;
     int status;
 
     if (!getcwd(directory, sizeof directory))
@@ -517,10 +562,14 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
         rundir_remove(&supervisor.rundir);
         return -1;
     }
+    /* Without the bell the run is watched as by others. */
+    if (options->listener && bell_make(&supervisor.bell, options->listener, &ignored))
+        *options->listener = -1;
     status = start_in(&supervisor, err);
     if (status)
         rundir_remove(&supervisor.rundir);
     close(supervisor.lock);
+    bell_release(&supervisor.bell);
     *out = supervisor.rundir;
     return status;
 }

@@ -20,6 +20,7 @@ struct supervisor_options {
     int64_t timeout_ms; /* for its turn to come; QUEUE_NO_TIMEOUT: as long as it takes */
     const char *notice; /* a sentence for who follows the run, or NULL */
     bool hides_gpus;    /* no task sees a GPU: a rehearsal */
+    int *listener;      /* set to hear from the run (bell.h), or to -1; NULL: nobody follows */
 };
 
 /* *out lives in the arena. The plan has to live until the call returns. */
