@@ -93,52 +93,29 @@ static void a_line_of_just_the_most_is_not_cut(void **unused) {
     free(text);
 }
 
-static void expect_tail(const struct tail *tail, const char *text) {
-    struct heard heard = HEARD;
-
-    tail_lines(tail, hear, &heard);
-    assert_string_equal(heard.text.data, text);
-    buf_release(&heard.text);
-}
-
 static void the_tail_is_the_last_lines(void **unused) {
-    struct tail tail = { 0 };
+    static const struct {
+        const char *text, *tail;
+    } rows[] = { { "", "" }, { "\n", "|" }, { "a\nb", "a|b|" }, { "a\nb\n\n", "a|b||" } };
+    AUTO(buf) text = BUF_INIT(100000);
     struct heard heard = HEARD;
-    char line[32];
+    struct error err;
 
     (void)unused;
-    expect_tail(&tail, "");
-    tail_feed(&tail, "a\nb", 3);
-    expect_tail(&tail, "a|b|");
-    tail_feed(&tail, "c\n\n", 3);
-    expect_tail(&tail, "a|bc||");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct heard few = HEARD;
+
+        tail_lines(rows[i].text, strlen(rows[i].text), hear, &few);
+        assert_string_equal(few.text.data, rows[i].tail);
+        buf_release(&few.text);
+    }
     for (int i = 0; i < 5000; i++)
-        tail_feed(&tail, line, (size_t)snprintf(line, sizeof line, "line %d\n", i));
-    tail_lines(&tail, hear, &heard);
+        assert_int_equal(buf_printf(&text, &err, "line %d\n", i), 0);
+    tail_lines(text.data, text.len, hear, &heard);
     assert_int_equal(heard.lines, TAIL_LINES);
     assert_memory_equal(heard.text.data, "line 4980|", 10);
     assert_non_null(strstr(heard.text.data, "line 4999|"));
     buf_release(&heard.text);
-    tail_release(&tail);
-}
-
-static void the_tail_of_an_endless_line_is_its_last_bytes(void **unused) {
-    struct tail tail = { 0 };
-    struct heard heard = HEARD;
-    char *text = malloc(3 * TAIL_BYTES);
-
-    (void)unused;
-    memset(text, 'x', 3 * TAIL_BYTES);
-    text[3 * TAIL_BYTES - 1] = 'y';
-    tail_feed(&tail, "first\n", 6);
-    tail_feed(&tail, text, 3 * TAIL_BYTES);
-    tail_lines(&tail, hear, &heard);
-    assert_int_equal(heard.lines, 1);
-    assert_int_equal(heard.longest, TAIL_BYTES);
-    assert_int_equal(heard.text.data[TAIL_BYTES - 1], 'y');
-    buf_release(&heard.text);
-    tail_release(&tail);
-    free(text);
 }
 
 static void a_line_on_a_terminal_cannot_steer_it(void **unused) {
@@ -247,7 +224,6 @@ int main(void) {
         cmocka_unit_test(a_sweep_of_prefixed_lines_is_the_same_as_line_by_line),
         cmocka_unit_test(a_sweep_stops_at_a_line_that_is_too_long),
         cmocka_unit_test(the_tail_is_the_last_lines),
-        cmocka_unit_test(the_tail_of_an_endless_line_is_its_last_bytes),
         cmocka_unit_test(a_line_on_a_terminal_cannot_steer_it),
         cmocka_unit_test(a_line_that_does_not_fit_leaves_the_buffer_as_it_was),
     };
