@@ -25,15 +25,16 @@ struct time_text time_text(int64_t us, enum time_detail detail) {
     static const int units[] = {
         [TIME_SECONDS] = US_PER_S, [TIME_MILLISECONDS] = 1000, [TIME_MICROSECONDS] = 1
     };
+    time_t second = (time_t)(us / US_PER_S);
     int64_t fraction = us % US_PER_S;
-    time_t second;
     struct tm utc;
     struct time_text out;
     char date[sizeof out.text - 8];
 
-    if (fraction < 0) /* before 1970 too, a second goes forward */
+    if (fraction < 0) { /* before 1970 too, a second goes forward */
         fraction += US_PER_S;
-    second = (time_t)((us - fraction) / US_PER_S);
+        second--;
+    }
     if (!gmtime_r(&second, &utc) || strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc) == 0)
         snprintf(out.text, sizeof out.text, "?");
     else if (detail == TIME_SECONDS)

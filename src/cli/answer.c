@@ -11,6 +11,8 @@
 #include "cli/runs.h"
 #include "store/owner.h"
 
+#define SECONDS_MOST 1e10 /* since 1970: three hundred years */
+
 static double now_s(void) {
     return (double)clock_wall_us() / 1e6;
 }
@@ -67,8 +69,8 @@ static int answer_for_waiting(struct answering *answering, size_t i, struct answ
 
     sched_decide(&situation, i, &out->decision, NULL);
     out->waits_s = now_s() - answering->view.queue.items[i].since;
-    if (out->waits_s < 0)
-        out->waits_s = 0;
+    if (!(out->waits_s >= 0 && out->waits_s < SECONDS_MOST))
+        out->waits_s = 0; /* the wall clock was set back, or the ledger is not to be believed */
     return decide(answering, &situation, i, out, err);
 }
 
@@ -249,6 +251,15 @@ static void write_number(struct json *json, const char *key, uint64_t number) {
         json_null(json);
 }
 
+/* The ledger is a file: it may say anything. */
+static void write_since(struct json *json, double since_s) {
+    json_key(json, "since");
+    if (since_s >= 0 && since_s < SECONDS_MOST)
+        json_text(json, time_text((int64_t)(since_s * 1e6), TIME_MILLISECONDS).text);
+    else
+        json_null(json);
+}
+
 static void write_holders(struct json *json, const struct ledger_view *view, enum resource r) {
     struct holder holder;
 
@@ -258,8 +269,7 @@ static void write_holders(struct json *json, const struct ledger_view *view, enu
         json_object(json);
         write_number(json, "run", holder.run);
         json_milli(json, "amount", holder.amount);
-        json_key(json, "since");
-        json_text(json, time_text((int64_t)(holder.since * 1e6), TIME_MILLISECONDS).text);
+        write_since(json, holder.since);
         json_end(json);
     }
     json_end(json);

@@ -54,7 +54,7 @@ int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_
     if (journal_open(journal, rundir, 0, err))
         return -1;
     journal->seq = seq;
-    journal->started_us -= (int64_t)(elapsed_s * 1e6);
+    journal->started_us -= (int64_t)(elapsed_s * 1e6 + 0.5);
     journal->is_cut = ends_in_a_cut_line(journal->fd);
     return 0;
 }
