@@ -50,7 +50,7 @@ bool time_read(const char *text, int64_t *us) {
     const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &utc) : NULL;
     int64_t fraction = 0, unit = US_PER_S;
 
-    if (!rest)
+    if (!rest || utc.tm_sec > 59) /* nothing of ours tells leap seconds */
         return false;
     if (*rest == '.')
         for (rest++; *rest >= '0' && *rest <= '9'; rest++) {
