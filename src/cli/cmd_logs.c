@@ -38,13 +38,6 @@ struct view {
 
 /* ---- the command line ---- */
 
-static int64_t now_us(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 /* "90", "10s", "5m", "1.5h", "2d": so long ago. */
 static bool read_span(const char *text, int64_t *out) {
     static const struct {
@@ -58,7 +51,7 @@ static bool read_span(const char *text, int64_t *out) {
         return false;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (*end == units[i].unit && (*end == '\0' || end[1] == '\0')) {
-            *out = now_us() - (int64_t)(number * units[i].seconds * 1e6);
+            *out = clock_wall_us() - (int64_t)(number * units[i].seconds * 1e6);
             return true;
         }
     return false;
@@ -249,6 +242,8 @@ static void raise_file_limit(void) {
 
 static void open_logs(struct view *view, const bool *wanted) {
     const bool is_over = state_is_final(view->record.state);
+    const bool needs_times = view->n_shown > 1 || invocation_has(view->in, "timestamps") ||
+                             invocation_has(view->in, "json");
 
     raise_file_limit();
     for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++) {
@@ -256,8 +251,7 @@ static void open_logs(struct view *view, const bool *wanted) {
         const struct task_name name = task_name(&view->plan.tasks[rank]);
 
         logread_init(log, view->record.rundir.logs, name.text,
-                     view->n_shown > 1 || invocation_has(view->in, "timestamps") ? LOGREAD_TIMES
-                                                                                 : LOGREAD_BYTES);
+                     needs_times ? LOGREAD_TIMES : LOGREAD_BYTES);
         log->is_done = !wanted[rank];
         log->is_over = is_over || state_is_final(view->record.tasks[rank].state);
         if (log->is_done)
@@ -290,7 +284,9 @@ static int go_on(struct view *view, struct error *err) {
 static int show(struct view *view, const bool *wanted, struct error *err) {
     const struct follow_options options = {
         .out = stdout,
-        .style = invocation_has(view->in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
+        .style = invocation_has(view->in, "json")    ? FOLLOW_JSON
+                 : invocation_has(view->in, "plain") ? FOLLOW_PLAIN
+                                                     : FOLLOW_AS_IT_IS,
         .is_bare = view->n_shown == 1,
         .has_stamps = invocation_has(view->in, "timestamps"),
         .has_status = view->request.is_following,
@@ -371,6 +367,7 @@ static const struct option options[] = {
     { .name = "rank", .argument = "N", .repeats = true, .help = "show the task of that rank" },
     { .name = "timestamps", .letter = 't', .help = "put before each line when it was written" },
     { .name = "plain", .help = "print as to a pipe, even on a terminal" },
+    { .name = "json", .help = "print a JSON object for each line" },
     { 0 },
 };
 
@@ -393,6 +390,7 @@ const struct command command_logs = {
     .options = options,
     .examples = "myelin logs @                       # of the newest run\n"
                 "myelin logs 12 worker.2 --tail 50   # the last lines of one task\n"
-                "myelin logs 12 -f --since 5m        # the last five minutes, and on\n",
+                "myelin logs 12 -f --since 5m        # the last five minutes, and on\n"
+                "myelin logs 12 -f --json | jq .text # for a script, as it comes\n",
     .run = logs,
 };

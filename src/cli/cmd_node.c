@@ -164,14 +164,6 @@ static void print_runs(const struct node_facts *facts) {
 
 /* ---- for programs ---- */
 
-static void json_milli(struct json *json, const char *key, milli amount) {
-    json_key(json, key);
-    if (amount % 1000 == 0)
-        json_int(json, amount / 1000);
-    else
-        json_number(json, (double)amount / 1000);
-}
-
 static void json_amounts(struct json *json, const milli amount[RESOURCE_COUNT]) {
     for (enum resource r = 0; r < RESOURCE_COUNT; r++)
         json_milli(json, resource_name(r), amount[r]);

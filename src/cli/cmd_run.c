@@ -6,15 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/report.h"
 #include "cli/reserve.h"
+#include "cli/runs.h"
 #include "cli/watch.h"
 #include "plan/plan.h"
-#include "supervise/blocked.h"
 #include "supervise/supervise.h"
 #include "supervise/supervisor.h"
 
@@ -87,7 +87,6 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
     struct run_record record;
     enum watch_outcome outcome;
     struct error err;
-    struct json json;
     int status;
 
     report_start(stderr, plan, rundir);
@@ -96,15 +95,31 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
         record_release(&record);
         return STATUS_RUN_OWN_FAILURE;
     }
-    status = outcome == WATCH_LEFT ? STATUS_RUN_STOPPED : record.exit_status;
+    status = outcome == WATCH_LEFT ? STATUS_INTERRUPTED : record.exit_status;
     if (outcome == WATCH_OVER)
         report_end(stderr, &record);
-    if (as_json) {
-        json_init(&json, JSON_PRETTY, json_to_file, stdout);
-        write_run_json(&json, &record);
-        if (json_finish(&json, &err))
-            status = STATUS_RUN_OWN_FAILURE;
+    if (as_json && runs_print_json(&record))
+        status = STATUS_RUN_OWN_FAILURE;
+    record_release(&record);
+    return status;
+}
+
+/* Names the run that is left to itself; returns the exit status. */
+static int leave_run(const struct invocation *in, const struct rundir *rundir) {
+    struct run_record record;
+    struct error err;
+    int status = STATUS_OK;
+
+    if (!invocation_has(in, "json")) {
+        printf("%s\n", rundir->id);
+        return STATUS_OK;
     }
+    if (runs_read(rundir, &record, &err)) {
+        fprintf(stderr, "myelin: the run goes on, but cannot be shown: %s\n", err.message);
+        return STATUS_RUN_OWN_FAILURE;
+    }
+    if (runs_print_json(&record))
+        status = STATUS_RUN_OWN_FAILURE;
     record_release(&record);
     return status;
 }
@@ -115,29 +130,33 @@ static void say_note(void *context, const char *sentence) {
 }
 
 /* Says whether it would start now; returns the exit status. */
-static int rehearse_start(struct reserving *reserving, const char *home) {
-    AUTO(buf) why = BUF_INIT(BLOCKED_MOST);
-    struct ledger_view view = { 0 };
-    struct decision decision;
+static int rehearse_start(const struct invocation *in, struct reserving *reserving,
+                          const char *home) {
+    const char *file = in->n_operands > 0 ? in->operands[0] : invocation_value(in, "file");
+    struct answering answering = { 0 };
+    struct answer answer;
     struct error err;
+    struct json json;
     int status = STATUS_OK;
 
-    if (reserving->demand.n_tasks == 0) {
-        puts("it would start now: it reserves nothing");
-        return STATUS_OK;
-    }
-    if (reserving_decide(reserving, home, &view, &decision, &err) ||
-        (decision.fit == FIT_LATER &&
-         blocked_sentence(&decision, &view, (double)time(NULL), &why, &err))) {
+    if (answer_for_file(&answering, reserving, home, file, &answer, &err)) {
         fprintf(stderr, "myelin: cannot run: %s\n", err.message);
-        status = STATUS_RUN_OWN_FAILURE;
-    } else if (decision.fit == FIT_NOW) {
-        puts("it would start now");
-    } else {
-        printf("it would be %s\n", why.data);
-        status = STATUS_INVALID;
+        answering_release(&answering);
+        return STATUS_RUN_OWN_FAILURE;
     }
-    ledger_view_release(&view);
+    if (answer.kind == ANSWER_WAITS)
+        status = STATUS_INVALID;
+    if (invocation_has(in, "json")) {
+        json_init(&json, JSON_PRETTY, json_to_file, stdout);
+        answer_write_json(&json, &answering, &answer);
+        if (json_finish(&json, &err))
+            status = STATUS_RUN_OWN_FAILURE;
+    } else if (answer.kind == ANSWER_WAITS) {
+        printf("it would be %s\n", answer.reason);
+    } else {
+        printf("it would start now%s\n", answer.position ? "" : ": it reserves nothing");
+    }
+    answering_release(&answering);
     return status;
 }
 
@@ -168,7 +187,7 @@ static int start(const struct invocation *in, const struct loaded *loaded,
         return STATUS_RUN_OWN_FAILURE;
     }
     if (invocation_has(in, "dry-run"))
-        return rehearse_start(reserving, options->home);
+        return rehearse_start(in, reserving, options->home);
     if (!invocation_has(in, "detach")) {
         watch_hold_signals(SIG_BLOCK);
         options->listener = &listener;
@@ -180,8 +199,7 @@ static int start(const struct invocation *in, const struct loaded *loaded,
     plan_local_notes(loaded->plan, say_note, NULL);
     if (!invocation_has(in, "detach"))
         return follow_run(in, loaded->plan, &rundir, listener);
-    printf("%s\n", rundir.id);
-    return STATUS_OK;
+    return leave_run(in, &rundir);
 }
 
 static int run(const struct invocation *in) {

@@ -175,7 +175,6 @@ static int status_command(const struct invocation *in) {
     struct run_record run;
     struct rundir rundir;
     struct error err;
-    struct json json;
     int status = STATUS_OK;
 
     if (in->n_operands != 1)
@@ -185,9 +184,7 @@ static int status_command(const struct invocation *in) {
         return STATUS_INVALID;
     }
     if (invocation_has(in, "json")) {
-        json_init(&json, JSON_PRETTY, json_to_file, stdout);
-        write_run_json(&json, &run);
-        status = json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
+        status = runs_print_json(&run) ? STATUS_INVALID : STATUS_OK;
     } else if (!run.uuid) {
         printf("run %s has not begun: its journal is empty\n", rundir.id);
     } else {

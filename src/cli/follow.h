@@ -5,13 +5,14 @@
  *
  * On a terminal the lines are made harmless, what several tasks say alike is folded into one
  * line (fold_lines.h), and a status line can stand below; elsewhere lines are passed on byte for
- * byte. A reader that is slow slows only this: the run goes on, and its logs are whole.
+ * byte, or as JSON. A reader that is slow slows only this: the run goes on, and its logs are whole.
  */
 #ifndef CLI_FOLLOW_H
 #define CLI_FOLLOW_H
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "cli/fold_lines.h"
 #include "cli/lines.h"
 #include "cli/statusline.h"
@@ -20,6 +21,7 @@
 enum follow_style {
     FOLLOW_AS_IT_IS, /* as the output takes it */
     FOLLOW_PLAIN,    /* as to a pipe, even on a terminal */
+    FOLLOW_JSON,     /* one object a line, as docs/json.md has them */
 };
 
 struct follow_options {
@@ -61,8 +63,8 @@ struct follow {
     char *out; /* what is to be written */
     size_t len;
     struct buf harmless;
-    int64_t stamp_second; /* that is in stamp_text */
-    char stamp_text[32];
+    int64_t told_stamp; /* that is in stamp_text */
+    struct time_text stamp_text;
 };
 
 #define FOLLOW_NO_STAMP INT64_MIN

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "store/owner.h"
 #include "supervise/bell.h"
 #include "supervise/keeper.h"
@@ -53,13 +54,6 @@ struct watcher {
 
 /* ---- what is shown ---- */
 
-static int64_t now_us(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 static void say(struct watcher *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* A message to the user, in the place of the status line. */
@@ -91,7 +85,7 @@ static void read_log(struct watcher *w, uint32_t rank) {
         if (piece.lost)
             follow_lost(w->follow, rank, piece.lost);
         else
-            follow_output(w->follow, rank, piece.time_us, now_us(), w->bytes, piece.n);
+            follow_output(w->follow, rank, piece.time_us, clock_wall_us(), w->bytes, piece.n);
         return;
     }
     w->has_news[rank] = false;
@@ -113,7 +107,7 @@ static bool read_logs(struct watcher *w) {
         more |= !w->logs[rank].is_done && (w->has_news[rank] || is_over(w, rank));
     }
     if (w->follow)
-        follow_tick(w->follow, now_us());
+        follow_tick(w->follow, clock_wall_us());
     return more;
 }
 
@@ -332,10 +326,8 @@ static void stop_run(struct watcher *w, int number) {
     struct error err;
     bool again = w->interrupts++ > 0;
 
-    say(w,
-        again ? "SIG%s again: killing the tasks"
-              : "SIG%s: stopping the tasks; once more kills them",
-        sigabbrev_np(number));
+    say(w, again ? "%s again: killing the tasks" : "%s: stopping the tasks; once more kills them",
+        signal_name(number).text);
     if (w->interrupts > 2) {
         say(w, "left while tasks are still ending");
         finish(w, WATCH_LEFT);

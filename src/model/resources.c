@@ -59,3 +59,11 @@ struct milli_text milli_text(milli amount) {
         out.text[--n] = '\0';
     return out;
 }
+
+void json_milli(struct json *json, const char *key, milli amount) {
+    json_key(json, key);
+    if (amount % 1000 == 0)
+        json_int(json, amount / 1000);
+    else
+        json_number(json, (double)amount / 1000);
+}

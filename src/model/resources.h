@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "codec/json.h"
 
 enum resource { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_GPU, RESOURCE_TPU, RESOURCE_COUNT };
 
@@ -42,5 +43,8 @@ struct milli_text {
     char text[32];
 };
 struct milli_text milli_text(milli amount);
+
+/* The same as a member with that key. */
+void json_milli(struct json *json, const char *key, milli amount);
 
 #endif

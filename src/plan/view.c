@@ -3,13 +3,8 @@
 #include "plan/plan.h"
 
 static void write_amount(struct json *json, const char *key, milli amount) {
-    if (amount == ABSENT)
-        return;
-    json_key(json, key);
-    if (amount % 1000 == 0)
-        json_int(json, amount / 1000);
-    else
-        json_number(json, (double)amount / 1000);
+    if (amount != ABSENT)
+        json_milli(json, key, amount);
 }
 
 static void write_resources(struct json *json, const struct resources *resources) {

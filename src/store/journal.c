@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 enum {
     LINE_MAX_BYTES = 256 * 1024,
     WAITING_MOST = 64 * 1024,
@@ -21,7 +23,7 @@ static int journal_open(struct journal *journal, const struct rundir *rundir, in
     journal->fd = open(rundir->journal, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (journal->fd < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", rundir->journal);
-    clock_gettime(CLOCK_MONOTONIC, &journal->started);
+    journal->started_us = clock_monotonic_us();
     return 0;
 }
 
@@ -52,8 +54,7 @@ int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_
     if (journal_open(journal, rundir, 0, err))
         return -1;
     journal->seq = seq;
-    journal->started.tv_sec -= (time_t)elapsed_s;
-    journal->started.tv_nsec -= (long)((elapsed_s - (double)(time_t)elapsed_s) * 1e9);
+    journal->started_us -= (int64_t)(elapsed_s * 1e6 + 0.5);
     journal->is_cut = ends_in_a_cut_line(journal->fd);
     return 0;
 }
@@ -68,32 +69,21 @@ void journal_close(struct journal *journal) {
 }
 
 double journal_elapsed(const struct journal *journal) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - journal->started.tv_sec) +
-           (double)(now.tv_nsec - journal->started.tv_nsec) / 1e9;
+    return (double)(clock_monotonic_us() - journal->started_us) / 1e6;
 }
 
 struct json *journal_begin(struct journal *journal, const char *event) {
     struct json *json = &journal->json;
-    struct timespec now;
-    char date[32], text[64];
-    struct tm utc;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text, sizeof text, "%s.%06ldZ", date, now.tv_nsec / 1000);
     buf_clear(&journal->line);
     json_init(json, JSON_COMPACT, json_to_buf, &journal->line);
     json_object(json);
     json_key(json, "seq");
     json_int(json, (int64_t)++journal->seq);
     json_key(json, "time");
-    json_text(json, text);
+    json_text(json, time_text(clock_wall_us(), TIME_MICROSECONDS).text);
     json_key(json, "elapsed");
-    json_number(json, (double)(int64_t)(journal_elapsed(journal) * 1e6) / 1e6);
+    json_number(json, journal_elapsed(journal));
     json_key(json, "event");
     json_text(json, event);
     return json;

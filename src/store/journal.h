@@ -11,17 +11,15 @@
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
 
-#include <time.h>
-
 #include "codec/json.h"
 #include "store/rundir.h"
 
 struct journal {
     int fd; /* -1: closed */
     uint64_t seq;
-    struct timespec started; /* monotonic: what `elapsed` counts from */
-    struct buf line;         /* being made */
-    struct buf waiting;      /* whole lines that are to be written with the next */
+    int64_t started_us; /* of the monotonic clock: what `elapsed` counts from */
+    struct buf line;    /* being made */
+    struct buf waiting; /* whole lines that are to be written with the next */
     struct json json;
     uint64_t n_waiting;
     uint64_t lost;                  /* lines that could not be written */

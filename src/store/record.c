@@ -12,7 +12,9 @@ enum { JOURNAL_MAX = 1 << 30, TASKS_MAX_READ = 1000000 };
 #define SECONDS_MOST 1e10 /* three hundred years */
 
 void record_init(struct run_record *record, const struct rundir *rundir) {
-    *record = (struct run_record){ .exit_status = EXIT_STATUS_NONE, .first_failed = -1 };
+    *record = (struct run_record){ .exit_status = EXIT_STATUS_NONE,
+                                   .first_failed = -1,
+                                   .monotonic_s = -1 };
     record->rundir = rundir_copy(rundir, &record->arena);
 }
 
@@ -91,6 +93,8 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->command = kept(record, line, "command");
     record->directory = kept(record, line, "directory");
     record->created_at = kept(record, line, "time");
+    if (node_get(line, "monotonic"))
+        record->monotonic_s = seconds_of(line, "monotonic");
     make_tasks(record, node_get(line, "counts"));
     return true;
 }

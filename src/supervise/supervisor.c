@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "backend/local/cgroup.h"
+#include "base/signals.h"
 #include "store/host.h"
 #include "store/journal.h"
 #include "store/owner.h"
@@ -74,6 +75,8 @@ static void write_created(struct supervisor *supervisor) {
         json_key(json, texts[i].key);
         json_text(json, texts[i].value);
     }
+    json_key(json, "monotonic");
+    json_number(json, (double)supervisor->journal.started_us / 1e6);
     json_key(json, "counts");
     json_object(json);
     for (enum role role = 0; role < ROLE_COUNT; role++) {
@@ -455,10 +458,8 @@ static void orphaned(void *context, int wait_status) {
     char reason[160];
 
     if (WIFSIGNALED(wait_status))
-        snprintf(reason, sizeof reason,
-                 "the supervisor was ended by signal %d (SIG%s); its tasks were ended",
-                 WTERMSIG(wait_status),
-                 sigabbrev_np(WTERMSIG(wait_status)) ? sigabbrev_np(WTERMSIG(wait_status)) : "?");
+        snprintf(reason, sizeof reason, "the supervisor was ended by %s; its tasks were ended",
+                 signal_text(WTERMSIG(wait_status)).text);
     else
         snprintf(reason, sizeof reason, "the supervisor failed; its tasks were ended");
     write_lost_end(&supervisor->rundir, reason, true);
