@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/local/topology.h"
 #include "supervise/blocked.h"
 
 enum {
@@ -36,6 +37,9 @@ struct queue {
     unsigned n_looks;
     bool is_over, has_told;
     gpu_set *gpus; /* by rank */
+    struct layout layout;
+    struct pinning pinning;
+    struct placement placement;
     char why[BLOCKED_MOST];
 };
 
@@ -175,7 +179,25 @@ static bool somebody_is_gone(struct queue *queue, const struct ledger_view *view
 
 /* ---- reserving ---- */
 
-/* One row for each task with GPUs, one for all others together. */
+void queue_read_layout(const struct plan *plan, const struct demand *demand, struct layout *out) {
+    if (pinning_is_wanted(plan, demand)) {
+        topology_read(out);
+        return;
+    }
+    *out = (struct layout){ .is_this_machine = true };
+    topology_allowed(&out->allowed);
+}
+
+/* What is given to the run is not taken by others: the caller is in a transaction. */
+static void choose_cpus(struct queue *queue, const struct ledger_view *view) {
+    if (queue->layout.is_this_machine)
+        topology_allowed(&queue->layout.allowed); /* it may have changed while we waited */
+    pinning_release(&queue->pinning);
+    pinning_choose(&queue->pinning, queue->options.plan, queue->options.demand, &queue->layout,
+                   view->holds.items, view->holds.len);
+}
+
+/* One row for each task with GPUs or CPUs of its own, one for all others together. */
 static size_t make_holds(struct queue *queue, const struct spot *spots, struct hold *holds) {
     const struct demand *demand = queue->options.demand;
     struct hold rest = { .rank = HOLD_OF_SEVERAL };
@@ -185,11 +207,16 @@ static size_t make_holds(struct queue *queue, const struct spot *spots, struct h
     for (size_t g = 0; g < demand->n_groups; g++)
         for (uint32_t i = 0; i < demand->groups[g].n; i++, at++) {
             const milli *amount = demand->groups[g].amount;
+            const uint32_t rank = demand->ranks[at];
+            const struct cpus *cpus = pinning_of(&queue->pinning, rank);
 
-            if (spots[at].gpus) {
-                holds[n] = (struct hold){ .rank = demand->ranks[at], .gpus = spots[at].gpus };
+            if (queue->gpus)
+                queue->gpus[rank] = spots[at].gpus;
+            if (spots[at].gpus || cpus) {
+                holds[n] = (struct hold){ .rank = rank, .gpus = spots[at].gpus };
+                if (cpus)
+                    holds[n].cpus = *cpus;
                 memcpy(holds[n++].amount, amount, sizeof rest.amount);
-                queue->gpus[demand->ranks[at]] = spots[at].gpus;
                 continue;
             }
             for (enum resource r = 0; r < RESOURCE_COUNT; r++)
@@ -229,8 +256,10 @@ static int decide_for_good(struct queue *queue, struct decision *decision, struc
         assert(own != NOWHERE);
     }
     decide(queue, &view, (size_t)own, decision, spots);
-    if (decision->fit == FIT_NOW)
+    if (decision->fit == FIT_NOW) {
+        choose_cpus(queue, &view);
         status = write_placement(queue, spots, err);
+    }
     ledger_view_release(&view);
     return status;
 }
@@ -322,7 +351,8 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     }
     if (decision.fit == FIT_NOW) {
         end_waiting(queue);
-        queue->observer.placed(queue->observer.context, queue->gpus);
+        queue->placement = (struct placement){ queue->gpus, &queue->pinning };
+        queue->observer.placed(queue->observer.context, &queue->placement);
     } else if (decision.fit == FIT_NEVER) {
         never_fits(queue->options.plan, queue->options.demand, &decision, &err);
         refuse(queue, err.message);
@@ -375,6 +405,7 @@ struct queue *queue_new(struct event_base *base, const struct queue_options *opt
     queue->observer = *observer;
     queue->run = run_number(options->rundir);
     inventory_read(INVENTORY_WITHOUT_GPUS, &queue->machine, &queue->gpu_list);
+    queue_read_layout(options->plan, options->demand, &queue->layout);
     if (options->demand->total[RESOURCE_GPU] > 0)
         queue->gpus = calloc(options->plan->n_tasks, sizeof *queue->gpus);
     queue->look_event = evtimer_new(base, on_look, queue);
@@ -414,6 +445,7 @@ void queue_free(struct queue *queue) {
         event_free(queue->change_event);
     if (queue->change_fd >= 0)
         close(queue->change_fd);
+    pinning_release(&queue->pinning);
     free(queue->gpus);
     free(queue);
 }

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/pinning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The CPUs of its own that a task is to get, as the demand counts it. */
+static uint32_t wanted(const struct plan *plan, const struct demand_group *group, uint32_t rank) {
+    if (group->amount[RESOURCE_CPU] == 0) /* left out: oversubscribed */
+        return 0;
+    return resources_pinned(&plan->tasks[rank].profile->resources);
+}
+
+/* The tasks that are to be pinned; `pins` may be NULL, to count them. */
+static size_t gather(const struct plan *plan, const struct demand *demand, struct pin *pins) {
+    uint32_t at = 0;
+    size_t n = 0;
+
+    for (size_t g = 0; g < demand->n_groups; g++)
+        for (uint32_t i = 0; i < demand->groups[g].n; i++, at++) {
+            const uint32_t n_cpus = wanted(plan, &demand->groups[g], demand->ranks[at]);
+
+            if (n_cpus > 0 && pins)
+                pins[n] = (struct pin){ .rank = demand->ranks[at], .n = n_cpus };
+            n += n_cpus > 0;
+        }
+    return n;
+}
+
+bool pinning_is_wanted(const struct plan *plan, const struct demand *demand) {
+    return gather(plan, demand, NULL) > 0;
+}
+
+static void explain(struct pinning *pinning, const struct layout *layout,
+                    const struct cpus *taken) {
+    struct cpus free = layout->allowed;
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < pinning->n_pins; i++)
+        total += pinning->pins[i].n;
+    cpus_remove(&free, taken);
+    if (!layout->is_this_machine)
+        snprintf(pinning->trouble, sizeof pinning->trouble,
+                 "not pinned: HWLOC_SYNTHETIC or HWLOC_XMLFILE describe another machine");
+    else
+        snprintf(pinning->trouble, sizeof pinning->trouble,
+                 "not pinned: the tasks ask for %llu CPUs of their own, and of the %u that this "
+                 "process may use %u are nobody's",
+                 (unsigned long long)total, cpus_count(&layout->allowed), cpus_count(&free));
+}
+
+/* Everybody's place: its own CPUs, or those that are nobody's. */
+static void assign(struct pinning *pinning, const struct plan *plan, const struct cpus *allowed,
+                   const struct cpus *taken) {
+    pinning->shared = *allowed;
+    cpus_remove(&pinning->shared, taken);
+    for (size_t i = 0; i < pinning->n_pins; i++)
+        cpus_remove(&pinning->shared, &pinning->pins[i].cpus);
+    if (cpus_are_equal(&pinning->shared, allowed))
+        return;
+    pinning->by_rank = calloc(plan->n_tasks, sizeof *pinning->by_rank);
+    if (!pinning->by_rank)
+        abort();
+    for (uint32_t rank = 0; rank < plan->n_tasks && cpus_count(&pinning->shared) > 0; rank++)
+        pinning->by_rank[rank] = &pinning->shared;
+    for (size_t i = 0; i < pinning->n_pins; i++)
+        pinning->by_rank[pinning->pins[i].rank] = &pinning->pins[i].cpus;
+}
+
+void pinning_choose(struct pinning *out, const struct plan *plan, const struct demand *demand,
+                    const struct layout *layout, const struct hold *holds, size_t n_holds) {
+    struct cpus taken = { 0 };
+
+    *out = (struct pinning){ .n_pins = gather(plan, demand, NULL) };
+    for (size_t i = 0; i < n_holds; i++)
+        cpus_join(&taken, &holds[i].cpus);
+    if (out->n_pins > 0) {
+        out->pins = calloc(out->n_pins, sizeof *out->pins);
+        if (!out->pins)
+            abort();
+        gather(plan, demand, out->pins);
+        if (!layout->is_this_machine || !pin_gang(layout, &taken, out->pins, out->n_pins)) {
+            explain(out, layout, &taken);
+            out->n_pins = 0;
+        }
+    }
+    if (layout->is_this_machine)
+        assign(out, plan, &layout->allowed, &taken);
+}
+
+void pinning_release(struct pinning *pinning) {
+    free(pinning->pins);
+    free(pinning->by_rank);
+    *pinning = (struct pinning){ 0 };
+}
+
+const struct cpus *pinning_of(const struct pinning *pinning, uint32_t rank) {
+    const struct cpus *cpus = pinning->by_rank ? pinning->by_rank[rank] : NULL;
+
+    return cpus == &pinning->shared ? NULL : cpus;
+}
