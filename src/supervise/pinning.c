@@ -9,7 +9,7 @@
 static uint32_t wanted(const struct plan *plan, const struct demand_group *group, uint32_t rank) {
     if (group->amount[RESOURCE_CPU] == 0) /* left out: oversubscribed */
         return 0;
-    return resources_pinned(&plan->tasks[rank].profile->resources);
+    return plan_pinned(plan, rank);
 }
 
 /* The tasks that are to be pinned; `pins` may be NULL, to count them. */

@@ -152,6 +152,9 @@ static bool load(const struct hwloc *hwloc, hwloc_topology_t topology) {
     return hwloc->set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE) == 0 &&
            hwloc->set_type_filter(topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL) == 0 &&
            hwloc->set_type_filter(topology, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL) == 0 &&
+           /* Nodes that are parts of a package hang on groups. */
+           hwloc->set_type_filter(topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE) ==
+               0 &&
            hwloc->set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
                                           HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING) == 0 &&
            hwloc->load(topology) == 0;
