@@ -45,8 +45,8 @@ static void explain(struct pinning *pinning, const struct layout *layout,
                  "not pinned: HWLOC_SYNTHETIC or HWLOC_XMLFILE describe another machine");
     else
         snprintf(pinning->trouble, sizeof pinning->trouble,
-                 "not pinned: the tasks ask for %llu CPUs of their own, and of the %u that this "
-                 "process may use %u are nobody's",
+                 "not pinned: CPUs of their own that the tasks need: %llu; those that this process "
+                 "may use: %u, and not taken: %u",
                  (unsigned long long)total, cpus_count(&layout->allowed), cpus_count(&free));
 }
 
