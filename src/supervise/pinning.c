@@ -50,31 +50,37 @@ static void explain(struct pinning *pinning, const struct layout *layout,
                  (unsigned long long)total, cpus_count(&layout->allowed), cpus_count(&free));
 }
 
-/* Everybody's place: its own CPUs, or those that are nobody's. */
-static void assign(struct pinning *pinning, const struct plan *plan, const struct cpus *allowed,
-                   const struct cpus *taken) {
-    pinning->shared = *allowed;
+static void remember_owners(struct pinning *pinning, const struct plan *plan) {
+    pinning->own = calloc(plan->n_tasks, sizeof *pinning->own);
+    if (!pinning->own)
+        abort();
+    for (size_t i = 0; i < pinning->n_pins; i++)
+        pinning->own[pinning->pins[i].rank] = &pinning->pins[i].cpus;
+}
+
+/* What is left for those that are not pinned; all, rather than nothing. */
+static void share(struct pinning *pinning, const struct cpus *taken) {
+    pinning->shared = pinning->allowed;
     cpus_remove(&pinning->shared, taken);
     for (size_t i = 0; i < pinning->n_pins; i++)
         cpus_remove(&pinning->shared, &pinning->pins[i].cpus);
-    if (cpus_are_equal(&pinning->shared, allowed))
-        return;
-    pinning->by_rank = calloc(plan->n_tasks, sizeof *pinning->by_rank);
-    if (!pinning->by_rank)
-        abort();
-    for (uint32_t rank = 0; rank < plan->n_tasks && cpus_count(&pinning->shared) > 0; rank++)
-        pinning->by_rank[rank] = &pinning->shared;
-    for (size_t i = 0; i < pinning->n_pins; i++)
-        pinning->by_rank[pinning->pins[i].rank] = &pinning->pins[i].cpus;
+    if (cpus_count(&pinning->shared) == 0)
+        pinning->shared = pinning->allowed;
+}
+
+static struct cpus taken_by(const struct hold *holds, size_t n_holds) {
+    struct cpus taken = { 0 };
+
+    for (size_t i = 0; i < n_holds; i++)
+        cpus_join(&taken, &holds[i].cpus);
+    return taken;
 }
 
 void pinning_choose(struct pinning *out, const struct plan *plan, const struct demand *demand,
                     const struct layout *layout, const struct hold *holds, size_t n_holds) {
-    struct cpus taken = { 0 };
+    const struct cpus taken = taken_by(holds, n_holds);
 
-    *out = (struct pinning){ .n_pins = gather(plan, demand, NULL) };
-    for (size_t i = 0; i < n_holds; i++)
-        cpus_join(&taken, &holds[i].cpus);
+    *out = (struct pinning){ .n_pins = gather(plan, demand, NULL), .allowed = layout->allowed };
     if (out->n_pins > 0) {
         out->pins = calloc(out->n_pins, sizeof *out->pins);
         if (!out->pins)
@@ -85,18 +91,36 @@ void pinning_choose(struct pinning *out, const struct plan *plan, const struct d
             out->n_pins = 0;
         }
     }
-    if (layout->is_this_machine)
-        assign(out, plan, &layout->allowed, &taken);
+    if (!layout->is_this_machine) {
+        out->shared = out->allowed;
+        return;
+    }
+    if (out->n_pins > 0)
+        remember_owners(out, plan);
+    share(out, &taken);
+}
+
+bool pinning_follow(struct pinning *pinning, const struct hold *holds, size_t n_holds,
+                    struct cpus *before) {
+    const struct cpus taken = taken_by(holds, n_holds);
+
+    *before = pinning->shared;
+    share(pinning, &taken);
+    return !cpus_are_equal(before, &pinning->shared);
 }
 
 void pinning_release(struct pinning *pinning) {
     free(pinning->pins);
-    free(pinning->by_rank);
+    free(pinning->own);
     *pinning = (struct pinning){ 0 };
 }
 
 const struct cpus *pinning_of(const struct pinning *pinning, uint32_t rank) {
-    const struct cpus *cpus = pinning->by_rank ? pinning->by_rank[rank] : NULL;
+    return pinning->own ? pinning->own[rank] : NULL;
+}
 
-    return cpus == &pinning->shared ? NULL : cpus;
+const struct cpus *pinning_place(const struct pinning *pinning, uint32_t rank) {
+    if (pinning_of(pinning, rank))
+        return pinning_of(pinning, rank);
+    return cpus_are_equal(&pinning->shared, &pinning->allowed) ? NULL : &pinning->shared;
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/local/affinity.h"
 #include "backend/local/topology.h"
 #include "supervise/blocked.h"
 
@@ -20,7 +21,9 @@ enum {
     ENTER_BUSY_MS = 200, /* of a command, each time it tries */
     ENTER_TRIES = 50,
     LEAVE_BUSY_MS = 2000,
-    LOOK_AT_ALL_EVERY = 10, /* looks; the others look at those next to them */
+    FOLLOW_MS = 1000,        /* after a change, when it runs */
+    FOLLOW_EVERY_MS = 10000, /* while it yields to others: who was killed says nothing */
+    LOOK_AT_ALL_EVERY = 10,  /* looks; the others look at those next to them */
     NOWHERE = -1,
 };
 
@@ -36,6 +39,7 @@ struct queue {
     int change_fd;
     unsigned n_looks;
     bool is_over, has_told;
+    bool follows;  /* some of its tasks are not pinned, and there are CPUs to keep off */
     gpu_set *gpus; /* by rank */
     struct layout layout;
     struct pinning pinning;
@@ -294,8 +298,35 @@ static void end_waiting(struct queue *queue) {
     queue->is_over = true;
     evtimer_del(queue->look_event);
     evtimer_del(queue->timeout_event);
-    if (queue->change_event)
+    if (queue->change_event && !queue->follows)
         event_del(queue->change_event);
+}
+
+/* ---- while it runs ---- */
+
+static void keep_living(const struct queue *queue, struct ledger_view *view) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < view->holds.len; i++)
+        if (cpus_count(&view->holds.items[i].cpus) > 0 && !is_gone(queue, view->holds.items[i].run))
+            view->holds.items[kept++] = view->holds.items[i];
+    view->holds.len = kept;
+}
+
+/* Has its tasks that are not pinned keep off the CPUs that are somebody's now. */
+static void follow(struct queue *queue) {
+    struct ledger_view view = { 0 };
+    struct cpus before;
+    struct error err;
+
+    if (ledger_read(queue->ledger, &view, &err) == 0) {
+        keep_living(queue, &view);
+        if (pinning_follow(&queue->pinning, view.holds.items, view.holds.len, &before))
+            affinity_move(&before, &queue->pinning.shared);
+        ledger_view_release(&view);
+    }
+    if (!cpus_are_equal(&queue->pinning.shared, &queue->pinning.allowed))
+        arm(queue->look_event, FOLLOW_EVERY_MS);
 }
 
 static void refuse(struct queue *queue, const char *sentence) {
@@ -340,6 +371,10 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     struct error err;
 
     (void)fd, (void)what;
+    if (queue->is_over) {
+        follow(queue);
+        return;
+    }
     /* Not all at the same moment, however they were woken. */
     arm(queue->look_event, LOOK_EVERY_MS + (uint32_t)(queue->run * 37 % 100));
     if (look(queue, &decision, &err)) {
@@ -350,7 +385,11 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
         return;
     }
     if (decision.fit == FIT_NOW) {
+        queue->follows = queue->pinning.n_pins < queue->options.plan->n_tasks &&
+                         cpus_count(&queue->pinning.allowed) > 1 && queue->layout.is_this_machine;
         end_waiting(queue);
+        if (queue->follows) /* what came to pass since the transaction is seen too */
+            arm(queue->look_event, FOLLOW_MS);
         queue->placement = (struct placement){ queue->gpus, &queue->pinning };
         queue->observer.placed(queue->observer.context, &queue->placement);
     } else if (decision.fit == FIT_NEVER) {
@@ -362,6 +401,17 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     }
 }
 
+/* A second after the first of several changes, not the last. */
+static void follow_soon(struct queue *queue) {
+    struct timeval at, now, soon;
+
+    evutil_gettimeofday(&now, NULL);
+    soon = now;
+    soon.tv_sec += FOLLOW_MS / 1000;
+    if (!evtimer_pending(queue->look_event, &at) || evutil_timercmp(&at, &soon, >))
+        arm(queue->look_event, FOLLOW_MS);
+}
+
 static void on_change(evutil_socket_t fd, short what, void *context) {
     struct queue *queue = context;
     char bytes[4096];
@@ -369,6 +419,10 @@ static void on_change(evutil_socket_t fd, short what, void *context) {
     (void)what;
     while (read(fd, bytes, sizeof bytes) > 0)
         continue;
+    if (queue->is_over) {
+        follow_soon(queue);
+        return;
+    }
     arm(queue->look_event, LOOK_SOON_MS + (uint32_t)(queue->run * 7 % 30));
 }
 

@@ -10,6 +10,9 @@
  *                          └─────────┼─────────────────────────────────────────┘
  *                                    └─► refused: the ledger fails, the time is over
  *
+ * While it runs, tasks of its that are not pinned are kept off the CPUs to which others are, as
+ * those come and go.
+ *
  * A run that reserves nothing never comes here.
  */
 #ifndef SUPERVISE_QUEUE_H
@@ -33,7 +36,8 @@ struct queue_options {
     int64_t timeout_ms;          /* for its turn to come, or QUEUE_NO_TIMEOUT */
 };
 
-/* What a run was given; lives as long as its queue. */
+/* What a run was given; lives as long as its queue, which changes where tasks go that are not
+ * pinned. */
 struct placement {
     const gpu_set *gpus; /* by rank; NULL: nobody asks for any */
     const struct pinning *pinning;

@@ -100,7 +100,7 @@ static const struct cpus *place_on_cpus(struct run *run, uint32_t rank) {
 
     if (own && cpus_write(own, &list, &err) == 0)
         environment_set(&run->environment, "MYELIN_CPUS", list.data);
-    return pinning && pinning->by_rank ? pinning->by_rank[rank] : NULL;
+    return pinning ? pinning_place(pinning, rank) : NULL;
 }
 
 static int describe(void *context, uint32_t rank, struct task_start *start, struct error *err) {

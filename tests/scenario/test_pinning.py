@@ -157,6 +157,41 @@ def test_a_floating_task_of_the_same_gang_keeps_off_too(scenario):
     assert seen(scenario)[0] == set(ALLOWED) - own
 
 
+def affinity(scenario, run, expected):
+    """Waits until a process that the run's task has started may run on exactly these CPUs."""
+    pid = int(re.search(r'"pid":\s*(\d+)', journal(scenario, run)).group(1))
+    deadline = time.monotonic() + 15
+    while os.sched_getaffinity(pid) != expected:
+        assert time.monotonic() < deadline, f"{os.sched_getaffinity(pid)}, not {expected}"
+        time.sleep(0.05)
+
+
+@two_cpus
+def test_a_task_that_floats_goes_out_of_the_way_and_comes_back(scenario):
+    floating = started(scenario, job(scenario, STAY, "{requests: 0.5}"))
+    assert seen(scenario, floating)[0] == set(ALLOWED)
+    pinned = started(scenario, job(scenario, STAY))
+    place = seen(scenario, pinned)[0]
+    affinity(scenario, floating, set(ALLOWED) - place)
+    affinity(scenario, pinned, place)
+    scenario.write(f"go.{pinned}", "")
+    affinity(scenario, floating, set(ALLOWED))
+    let_go(scenario, pinned, floating)
+
+
+@two_cpus
+def test_a_task_that_chose_cpus_by_itself_keeps_them(scenario):
+    choice = ALLOWED[-1]
+    cmd = f"taskset -pc {choice} $$ >/dev/null\n" + STAY
+    choosy = started(scenario, job(scenario, cmd, "{requests: 0.1}", name="choosy.yml"))
+    floating = started(scenario, job(scenario, STAY, "{requests: 0.1}", name="floating.yml"))
+    seen(scenario, choosy), seen(scenario, floating)
+    pinned = started(scenario, job(scenario, STAY))
+    affinity(scenario, floating, set(ALLOWED) - seen(scenario, pinned)[0])
+    affinity(scenario, choosy, {choice})
+    let_go(scenario, pinned, floating, choosy)
+
+
 def test_where_every_cpu_is_somebodys_the_others_are_not_shut_out(scenario):
     everything = f"{{requests: {len(ALLOWED)}, limits: {len(ALLOWED)}}}"
     pinned = started(scenario, job(scenario, STAY, everything))

@@ -96,11 +96,11 @@ static void the_others_run_where_nobody_is_pinned(void **unused) {
     assert_false(cpus_are_equal(pinning_of(&pinning, 1), pinning_of(&pinning, 2)));
     for (uint32_t rank = 0; rank < 4; rank += 3) { /* the master and the server */
         assert_null(pinning_of(&pinning, rank));
-        assert_non_null(pinning.by_rank[rank]);
-        assert_int_equal(cpus_count(pinning.by_rank[rank]), 2);
-        assert_false(cpus_has(pinning.by_rank[rank], 0));
+        assert_non_null(pinning_place(&pinning, rank));
+        assert_int_equal(cpus_count(pinning_place(&pinning, rank)), 2);
+        assert_false(cpus_has(pinning_place(&pinning, rank), 0));
         for (uint32_t worker = 1; worker <= 2; worker++) {
-            struct cpus both = *pinning.by_rank[rank];
+            struct cpus both = *pinning_place(&pinning, rank);
 
             cpus_keep(&both, pinning_of(&pinning, worker));
             assert_int_equal(cpus_count(&both), 0);
@@ -116,8 +116,8 @@ static void the_others_run_anywhere_where_all_is_taken(void **unused) {
     (void)unused;
     choose(&pinning, 2, 0, &all);
     assert_non_null(pinning_of(&pinning, 1));
-    assert_null(pinning.by_rank[0]);
-    assert_null(pinning.by_rank[3]);
+    assert_null(pinning_place(&pinning, 0));
+    assert_null(pinning_place(&pinning, 3));
     pinning_release(&pinning);
 }
 
@@ -131,9 +131,32 @@ static void what_cannot_be_pinned_runs_off_the_cpus_of_others_and_says_so(void *
                                             "taken: 1"));
     for (uint32_t rank = 0; rank < 4; rank++) {
         assert_null(pinning_of(&pinning, rank));
-        assert_true(cpus_has(pinning.by_rank[rank], 3));
-        assert_int_equal(cpus_count(pinning.by_rank[rank]), 1);
+        assert_true(cpus_has(pinning_place(&pinning, rank), 3));
+        assert_int_equal(cpus_count(pinning_place(&pinning, rank)), 1);
     }
+    pinning_release(&pinning);
+}
+
+static void the_others_follow_as_pinned_tasks_come_and_go(void **unused) {
+    const struct demand_terms all = { 0 };
+    struct hold later = { .run = 10 };
+    struct pinning pinning;
+    struct cpus before;
+
+    (void)unused;
+    choose(&pinning, 5, 0, &all);
+    assert_int_equal(cpus_count(&pinning.shared), 3);
+    assert_false(pinning_follow(&pinning, NULL, 0, &before));
+    cpus_add(&later.cpus, 4);
+    assert_true(pinning_follow(&pinning, &later, 1, &before));
+    assert_int_equal(cpus_count(&before), 3);
+    assert_int_equal(cpus_count(&pinning.shared), 2);
+    assert_false(cpus_has(&pinning.shared, 4));
+    assert_true(pinning_follow(&pinning, NULL, 0, &before));
+    assert_int_equal(cpus_count(&pinning.shared), 3);
+    later.cpus = pinning.allowed;
+    assert_true(pinning_follow(&pinning, &later, 1, &before));
+    assert_true(cpus_are_equal(&pinning.shared, &pinning.allowed));
     pinning_release(&pinning);
 }
 
@@ -144,7 +167,7 @@ static void who_reserves_no_cpu_is_not_pinned(void **unused) {
     (void)unused;
     choose(&pinning, 8, 0, &oversubscribed);
     assert_int_equal(pinning.n_pins, 0);
-    assert_null(pinning.by_rank);
+    assert_null(pinning_place(&pinning, 0));
     assert_string_equal(pinning.trouble, "");
     pinning_release(&pinning);
 }
@@ -155,6 +178,7 @@ int main(void) {
         cmocka_unit_test(the_others_run_where_nobody_is_pinned),
         cmocka_unit_test(the_others_run_anywhere_where_all_is_taken),
         cmocka_unit_test(what_cannot_be_pinned_runs_off_the_cpus_of_others_and_says_so),
+        cmocka_unit_test(the_others_follow_as_pinned_tasks_come_and_go),
         cmocka_unit_test(who_reserves_no_cpu_is_not_pinned),
     };
 
