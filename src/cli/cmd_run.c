@@ -129,6 +129,25 @@ static void say_note(void *context, const char *sentence) {
     fprintf(stderr, "myelin: note: %s\n", sentence);
 }
 
+/* Which CPUs its tasks would have for themselves, if it started now. */
+static void rehearse_pinning(const struct reserving *reserving, const struct ledger_view *view) {
+    struct pinning pinning;
+
+    reserving_pin(reserving, view, &pinning);
+    if (pinning.trouble[0])
+        puts(pinning.trouble);
+    for (size_t i = 0; i < pinning.n_pins; i++) {
+        AUTO(buf) list = BUF_INIT(CPUS_TEXT_MOST);
+        struct error err;
+
+        if (cpus_write(&pinning.pins[i].cpus, &list, &err) == 0)
+            printf("%s on CPU%s %s\n",
+                   task_name(&reserving->plan->tasks[pinning.pins[i].rank]).text,
+                   pinning.pins[i].n == 1 ? "" : "s", list.data);
+    }
+    pinning_release(&pinning);
+}
+
 /* Says whether it would start now; returns the exit status. */
 static int rehearse_start(const struct invocation *in, struct reserving *reserving,
                           const char *home) {
@@ -155,6 +174,8 @@ static int rehearse_start(const struct invocation *in, struct reserving *reservi
         printf("it would be %s\n", answer.reason);
     } else {
         printf("it would start now%s\n", answer.position ? "" : ": it reserves nothing");
+        if (answer.position)
+            rehearse_pinning(reserving, &answering.view);
     }
     answering_release(&answering);
     return status;
@@ -286,7 +307,8 @@ const struct command command_run = {
         "What the tasks request of CPU, memory and GPUs is reserved for the whole gang before "
         "anything starts, first come, first served; until then the run waits, and says for "
         "what. What this machine never has is refused at once. A task sees the GPUs that "
-        "it was granted, by `CUDA_VISIBLE_DEVICES`. A file that requests nothing reserves "
+        "it was granted, by `CUDA_VISIBLE_DEVICES`. One whose limit of CPUs equals its request, in "
+        "whole numbers, is pinned to CPUs of its own. A file that requests nothing reserves "
         "nothing. `myelin why` tells more.\n"
         "\n"
         "Ctrl-C stops the run, a second Ctrl-C kills it. Closing the terminal leaves it running: "

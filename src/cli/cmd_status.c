@@ -10,7 +10,7 @@
 #include "cli/terminal.h"
 #include "plan/fold.h"
 
-enum { FOLDED_MOST = 1 << 20 };
+enum { FOLDED_MOST = 1 << 20, CPUS_SHOWN = 8 };
 
 /* ---- tasks that fare alike ---- */
 
@@ -102,10 +102,27 @@ static void add_seconds(struct table *table, const struct group *group) {
         table_cell(table, "%s to %s", shortest.text, longest.text);
 }
 
+/* The CPUs of each task of the group, in rank order. */
+static const char *own_cpus(struct table *table, const struct groups *groups) {
+    const char *text = "";
+    uint32_t shown = 0;
+
+    for (uint32_t rank = 0; rank < groups->run->n_tasks; rank++) {
+        const char *cpus = groups->run->tasks[rank].cpus;
+
+        if (groups->of[rank] != groups->wanted || !cpus)
+            continue;
+        if (++shown > CPUS_SHOWN)
+            return arena_printf(&table->arena, "%s ...", text);
+        text = arena_printf(&table->arena, "%s%s%s", text, *text ? " " : "",
+                            runs_text(&table->arena, cpus, 0));
+    }
+    return text;
+}
+
 static void print_tasks(const struct run_record *run) {
-    static const char *const columns[] = {
-        "TASKS", "STATUS", "PID", "END", "DURATION", "LOG LOST"
-    };
+    static const char *const columns[] = { "TASKS",    "STATUS",    "PID",     "END",
+                                           "DURATION", "PINNED TO", "LOG LOST" };
     struct groups groups = { 0 };
     struct table table;
 
@@ -126,6 +143,7 @@ static void print_tasks(const struct run_record *run) {
                    shows_pid ? arena_printf(&table.arena, "%ld", (long)task->pid) : "");
         table_cell(&table, "%s", runs_text(&table.arena, end, 0));
         add_seconds(&table, group);
+        table_cell(&table, "%s", own_cpus(&table, &groups));
         table_cell(&table, "%s", group->log_lost ? runs_bytes(&table.arena, group->log_lost) : "");
     }
     table_print(&table, stdout, terminal_colour(stdout));

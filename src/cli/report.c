@@ -203,6 +203,10 @@ static void json_task(struct json *json, const struct run_record *run, uint32_t 
         json_key(json, "pid");
         json_int(json, task->pid);
     }
+    if (task->cpus) {
+        json_key(json, "cpus");
+        json_text(json, task->cpus);
+    }
     if (task->log_lost) {
         json_key(json, "log_bytes_lost");
         json_int(json, (int64_t)task->log_lost);

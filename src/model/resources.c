@@ -44,6 +44,14 @@ milli resources_reserved(const struct resources *resources, enum resource resour
     return range->limits != ABSENT ? range->limits : 0;
 }
 
+uint32_t resources_pinned(const struct resources *resources) {
+    const milli limit = resources->of[RESOURCE_CPU].limits;
+
+    if (limit <= 0 || limit % 1000 != 0 || limit != resources_reserved(resources, RESOURCE_CPU))
+        return 0;
+    return limit / 1000 < UINT32_MAX ? (uint32_t)(limit / 1000) : UINT32_MAX;
+}
+
 struct milli_text milli_text(milli amount) {
     struct milli_text out;
     size_t n;

@@ -37,6 +37,10 @@ static void write_task(const struct plan *plan, uint32_t rank, struct json *json
     json_int(json, rank);
     json_key(json, "resources");
     write_resources(json, &task->profile->resources);
+    if (plan_pinned(plan, rank) > 0) {
+        json_key(json, "pinned_cpus");
+        json_int(json, plan_pinned(plan, rank));
+    }
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++)
         if (task->profile->given[i]) {
             json_key(json, attribute_name(i));

@@ -146,8 +146,10 @@ static bool on_task(struct run_record *record, const struct node *line) {
     task->state = state;
     task->reason = kept(record, line, "reason");
     task->pid = int_of(line, "pid", task->pid);
-    if (state == STATE_RUNNING)
+    if (state == STATE_RUNNING) {
         task->started_s = seconds_of(line, "elapsed");
+        task->cpus = kept(record, line, "cpus");
+    }
     if (state_is_final(state)) {
         task->ended_s = seconds_of(line, "elapsed");
         task->exit_code = (int)int_of(line, "exit_code", -1);

@@ -19,6 +19,7 @@ struct task_record {
     enum state state;
     const char *reason;        /* why it is in that state, or NULL */
     int64_t pid;               /* 0: unknown */
+    const char *cpus;          /* those that are its own, as "0-3,8", or NULL */
     int exit_code;             /* -1: did not exit */
     int signal;                /* 0: was not ended by one */
     double started_s, ended_s; /* since the run was made; -1: not yet */

@@ -91,15 +91,29 @@ static void show_gpus(struct run *run, uint32_t rank) {
     environment_set(&run->environment, "CUDA_VISIBLE_DEVICES", list.data);
 }
 
+/* Where the task runs; it is told of CPUs that are its own. */
+static const struct cpus *place_on_cpus(struct run *run, uint32_t rank) {
+    const struct pinning *pinning = run->options.pinning;
+    const struct cpus *own = pinning ? pinning_of(pinning, rank) : NULL;
+    AUTO(buf) list = BUF_INIT(CPUS_TEXT_MOST);
+    struct error err;
+
+    if (own && cpus_write(own, &list, &err) == 0)
+        environment_set(&run->environment, "MYELIN_CPUS", list.data);
+    return pinning ? pinning_place(pinning, rank) : NULL;
+}
+
 static int describe(void *context, uint32_t rank, struct task_start *start, struct error *err) {
     struct run *run = context;
     const struct plan *plan = run->state.plan;
+    const struct cpus *cpus;
 
     environment_release(&run->environment);
     run->environment = (struct environment){ 0 };
     if (wiring_environment(&run->wiring, rank, &run->environment, err))
         return -1;
     show_gpus(run, rank);
+    cpus = place_on_cpus(run, rank);
     run->name = task_name(&plan->tasks[rank]);
     *start = (struct task_start){
         .name = run->name.text,
@@ -107,6 +121,7 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
         .envp = merge_environment(&run->merge, run->environment.items),
         .directory = run->options.working_directory,
         .resources = &plan->tasks[rank].profile->resources,
+        .cpus = cpus,
     };
     if (rank + 1 == plan->n_tasks && run->state.phase == RUN_LAUNCHING)
         enter(run, RUN_RUNNING);

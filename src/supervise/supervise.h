@@ -18,6 +18,7 @@
 #include "model/demand.h"
 #include "store/rundir.h"
 #include "supervise/diagnosis.h"
+#include "supervise/pinning.h"
 #include "supervise/verdict.h"
 
 struct event_base;
@@ -67,6 +68,7 @@ struct run_options {
     uint32_t grace_ms, linger_ms;
     uint32_t max_processes; /* of a task that has limits; 0: no ceiling */
     const gpu_set *gpus;    /* granted, by rank; NULL: GPUs are left to the user's environment */
+    const struct pinning *pinning; /* NULL: every task runs wherever the user may */
 };
 
 struct run;

@@ -49,7 +49,8 @@ struct supervisor {
 
     struct event_base *base;
     struct run *run;
-    struct queue *queue; /* of a run that reserves something */
+    struct queue *queue;               /* of a run that reserves something */
+    const struct placement *placement; /* the queue's, once it is the run's turn */
     gpu_set *no_gpus;
     bool has_ended; /* its end was written */
     struct event *gather_event;
@@ -170,6 +171,19 @@ static void on_gathered(evutil_socket_t fd, short what, void *context) {
     journal_flush(&supervisor->journal);
 }
 
+/* The CPUs that are the task's own. */
+static void write_cpus(struct supervisor *supervisor, struct json *json, uint32_t rank) {
+    const struct placement *placement = supervisor->placement;
+    const struct cpus *cpus = placement ? pinning_of(placement->pinning, rank) : NULL;
+    AUTO(buf) list = BUF_INIT(CPUS_TEXT_MOST);
+    struct error err;
+
+    if (!cpus || cpus_write(cpus, &list, &err))
+        return;
+    json_key(json, "cpus");
+    json_text(json, list.data);
+}
+
 static void on_started(void *context, uint32_t rank, int64_t id) {
     struct supervisor *supervisor = context;
     struct json *json = journal_begin(&supervisor->journal, "task");
@@ -180,6 +194,7 @@ static void on_started(void *context, uint32_t rank, int64_t id) {
     json_text(json, state_name(STATE_RUNNING));
     json_key(json, "pid");
     json_int(json, id);
+    write_cpus(supervisor, json, rank);
     gather(supervisor);
 }
 
@@ -315,7 +330,8 @@ static void on_signal(evutil_socket_t number, short what, void *context) {
         end_early(supervisor, STATE_STOPPED, "it was stopped while it waited", STOPPED);
 }
 
-static void start_run(struct supervisor *supervisor, const gpu_set *gpus) {
+static void start_run(struct supervisor *supervisor) {
+    const struct placement *placement = supervisor->placement;
     const struct run_observer observer = {
         .started = on_started,
         .ended = on_ended,
@@ -333,7 +349,8 @@ static void start_run(struct supervisor *supervisor, const gpu_set *gpus) {
         .grace_ms = supervisor->options->grace_ms,
         .linger_ms = supervisor->options->linger_ms,
         .max_processes = supervisor->options->max_processes,
-        .gpus = gpus ? gpus : supervisor->no_gpus,
+        .gpus = placement && placement->gpus ? placement->gpus : supervisor->no_gpus,
+        .pinning = placement ? placement->pinning : NULL,
     };
     struct error err;
 
@@ -342,8 +359,13 @@ static void start_run(struct supervisor *supervisor, const gpu_set *gpus) {
         end_early(supervisor, STATE_FAILED, err.message, OWN_FAILURE);
 }
 
-static void on_placed(void *context, const gpu_set *gpus) {
-    start_run(context, gpus);
+static void on_placed(void *context, const struct placement *placement) {
+    struct supervisor *supervisor = context;
+
+    supervisor->placement = placement;
+    if (placement->pinning->trouble[0])
+        on_notice(supervisor, placement->pinning->trouble);
+    start_run(supervisor);
 }
 
 static void on_waits(void *context, const char *sentence) {
@@ -397,7 +419,7 @@ static void begin(struct supervisor *supervisor) {
     if (supervisor->options->demand)
         wait_for_turn(supervisor);
     else
-        start_run(supervisor, NULL);
+        start_run(supervisor);
 }
 
 static void supervise(void *context) {

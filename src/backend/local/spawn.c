@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "model/cpus.h"
+
 enum { STACK_SIZE = 64 * 1024, GUARD_SIZE = 4096, SIGNAL_LAST = 64 };
 
 /* The child runs on a foreign stack in shared memory and never returns from its
@@ -34,6 +36,7 @@ struct birth {
     bool handlers_cleared;
     volatile int errnum;
     const char *volatile step;
+    volatile bool is_astray; /* not on the CPUs that it was to run on */
 };
 
 IN_CHILD static void reset_signals(const struct birth *birth) {
@@ -84,7 +87,7 @@ IN_CHILD static bool connect_streams(const struct birth *birth) {
 }
 
 /* Returns the name of the step that failed, with errno set. */
-IN_CHILD static const char *become_task(const struct birth *birth) {
+IN_CHILD static const char *become_task(struct birth *birth) {
     const struct spawner *spawner = birth->spawner;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -93,6 +96,10 @@ IN_CHILD static const char *become_task(const struct birth *birth) {
         _exit(127); /* the supervisor died before the line above: nobody reads what we say */
     if (!enter_cgroups(birth))
         return "cannot enter its control group";
+    /* Refused where a CPU was taken away meanwhile, or by a filter: slower is better than not. */
+    if (birth->start->cpus && syscall(SYS_sched_setaffinity, 0, sizeof birth->start->cpus->words,
+                                      birth->start->cpus->words) < 0)
+        birth->is_astray = true;
     if (setpgid(0, 0) < 0)
         return "cannot make a process group";
     if (!connect_streams(birth))
@@ -218,7 +225,9 @@ static int start_resolved(struct spawner *spawner, struct birth *birth, struct s
     dup3(spawner->null_fd, spawner->slot_fd, O_CLOEXEC);
 
     if (pid >= 0 && birth->errnum == 0) {
-        *out = (struct spawned){ .pid = pid, .pidfd = pidfd, .output = ends[0] };
+        *out = (struct spawned){
+            .pid = pid, .pidfd = pidfd, .output = ends[0], .is_astray = birth->is_astray
+        };
         return 0;
     }
     close(ends[0]);

@@ -38,7 +38,8 @@ struct spawner {
 struct spawned {
     pid_t pid;
     int pidfd;
-    int output; /* the reading end of the task's pipe, non-blocking */
+    int output;     /* the reading end of the task's pipe, non-blocking */
+    bool is_astray; /* the kernel refused the CPUs that it was to run on: it runs on any */
 };
 
 /* Raises this process's own limit of open files to the hard one: children get back what
