@@ -338,6 +338,11 @@ void follow_ended(struct follow *follow, uint32_t rank) {
         fold_lines_ended(follow->fold, rank);
 }
 
+void follow_goes_on(struct follow *follow, uint32_t rank) {
+    if (follow->fold)
+        fold_lines_goes_on(follow->fold, rank);
+}
+
 void follow_tick(struct follow *follow, int64_t now_us) {
     follow->now_us = now_us;
     if (follow->fold)

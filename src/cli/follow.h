@@ -83,6 +83,9 @@ void follow_lost(struct follow *follow, uint32_t rank, uint64_t lost);
 /* The task is over: its last line may have no end. */
 void follow_ended(struct follow *follow, uint32_t rank);
 
+/* Another attempt of the task begins. */
+void follow_goes_on(struct follow *follow, uint32_t rank);
+
 /* Lines that were held long enough are shown; what is shown reaches the reader. */
 void follow_tick(struct follow *follow, int64_t now_us);
 /* All that is held is shown. */
