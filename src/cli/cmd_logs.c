@@ -337,6 +337,7 @@ static int show(struct view *view, const bool *wanted, struct error *err) {
 
         if (first < last)
             fprintf(stderr, "myelin: attempt %u\n", attempt);
+        view->follow.attempt = attempt;
         open_logs(view, wanted, attempt);
         show_what_is_there(view);
         if (goes_on)

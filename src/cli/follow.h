@@ -52,6 +52,7 @@ struct follow {
     bool is_broken; /* nobody reads any more */
     int width;      /* of names */
 
+    uint32_t attempt;  /* of the run: told with each line of JSON; set by who knows */
     uint32_t rank;     /* whose lines are being shown */
     int64_t stamp;     /* of the next line */
     int64_t new_stamp; /* of the lines behind it */

@@ -176,6 +176,7 @@ static void follow_attempt(struct watcher *w) {
     if (!w->follow || w->attempt >= record_attempt(w->record))
         return;
     enter_attempt(w, record_attempt(w->record));
+    w->follow->attempt = w->attempt;
     for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++)
         follow_goes_on(w->follow, rank);
     open_logs(w);

@@ -284,6 +284,8 @@ def test_the_logs_of_every_attempt_stay_and_can_be_chosen(scenario):
     for attempt, line in enumerate(lines):
         assert myelin(scenario, "logs", "1", "--attempt", attempt).out.strip() == line
     assert myelin(scenario, "logs", "1").out.split("this is ")[1:] == ["0", "1", "2"]
+    objects = [json.loads(line) for line in myelin(scenario, "logs", "1", "--json").out.splitlines()]
+    assert [(line["attempt"], line["text"]) for line in objects] == list(enumerate(lines))
     assert "this is 2" in ended.err and "this is 0" not in ended.err.split("last lines of")[1]
 
 
