@@ -69,8 +69,8 @@ static int copy(const struct invocation *in, const struct outputs *outputs,
     size_t left_out;
 
     if (outputs_copy(outputs, rundir, directory,
-                     invocation_has(in, "force") ? OUTPUTS_OVERWRITE : OUTPUTS_NEW_ONLY, &left_out,
-                     err))
+                     invocation_has(in, "force") ? OUTPUTS_OVERWRITE : OUTPUTS_NEW_ONLY, NULL,
+                     &left_out, err))
         return -1;
     fprintf(stderr, "copied %zu file%s of run %s to %s\n", outputs->list.len - left_out,
             outputs->list.len - left_out == 1 ? "" : "s", rundir->id, directory);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/runs.h"
 #include "cli/stopping.h"
+#include "store/origin.h"
 #include "store/owner.h"
 #include "store/remove.h"
 #include "supervise/keeper.h"
@@ -44,6 +46,23 @@ static int check_over(const struct rundir *rundir, struct error *err) {
     return status;
 }
 
+/* Its outputs may be those of other runs too. */
+static int check_unused(const struct rundir *rundir, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    const char *home, *user;
+
+    if (strcmp(rundir->outputs_of, rundir->id) != 0)
+        return 0;
+    if (runs_home(&arena, &home, err) ||
+        outputs_user(home, rundir, OUTPUTS_USERS_ANY, &arena, &user, err))
+        return -1;
+    if (user)
+        return error_set(err, ERROR_CONFLICT,
+                         "run %s has the outputs of run %s, which resumed it: remove that first",
+                         rundir->id, user);
+    return 0;
+}
+
 /* Removes under the run's lock: nobody settles or removes it at the same time. */
 static int remove_one(const struct rundir *rundir, bool force, uint64_t *freed, struct error *err) {
     pid_t pid;
@@ -57,7 +76,7 @@ static int remove_one(const struct rundir *rundir, bool force, uint64_t *freed, 
                          rundir->id, rundir->id);
     if ((!force && check_over(rundir, err)) || owner_take(rundir, &lock, err))
         return -1;
-    status = remove_run(rundir, freed, err);
+    status = check_unused(rundir, err) || remove_run(rundir, freed, err) ? -1 : 0;
     close(lock);
     return status;
 }
@@ -156,7 +175,8 @@ const struct command command_rm = {
     .summary = "remove runs with their logs and outputs",
     .description = "Removes the directory of each run and says how much space that has freed. "
                    "Symbolic links in it are removed, not followed. A run that is going on is not "
-                   "removed unless `--force` is given.\n"
+                   "removed unless `--force` is given; one whose outputs a resumed run goes on "
+                   "with is not removed before that run.\n"
                    "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin rm 12 13 14     # three runs\n"

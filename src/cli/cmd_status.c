@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/history.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/table.h"
@@ -163,14 +164,11 @@ static void print_head(const struct run_record *run, struct arena *arena) {
     const bool is_final = state_is_final(run->state);
     const char *name = runs_text(arena, run->name, 0);
 
-    printf("run %s%s%s%s: %s %s %s\n", run->rundir.id, *name ? " (" : "", name, *name ? ")" : "",
-           runs_status(run),
-           run->state == STATE_SUCCEEDED ? "in"
-           : is_final                    ? "after"
-                                         : "for",
-           duration_text(run->elapsed_s).text);
+    printf("run %s%s%s%s: %s %s\n", run->rundir.id, *name ? " (" : "", name, *name ? ")" : "",
+           runs_status(run), history_span(run, arena));
     print_row("reason", runs_text(arena, run->reason, 0));
     print_row("place", runs_text(arena, run->place, 0));
+    print_row("origin", history_origin(run, arena));
     print_row("uuid", run->uuid);
     print_row("framework", runs_text(arena, run->framework, 0));
     print_row("command", runs_text(arena, run->command, 0));
@@ -209,6 +207,7 @@ static int status_command(const struct invocation *in) {
         print_head(&run, &arena);
         fputs("\n", stdout);
         print_tasks(&run);
+        history_print(stdout, &run);
         if (run.state == STATE_FAILED) {
             fputs("\n", stdout);
             report_failure(stdout, &run);
@@ -227,10 +226,12 @@ const struct command command_status = {
     .name = "status",
     .arguments = "RUN",
     .summary = "show how a run and its tasks fare",
-    .description = "Prints what is known of a run, and its tasks, those that fare alike on one "
-                   "line. Of a run that failed it shows the task that failed first with its last "
-                   "lines.\n"
-                   "\n" RUN_NAMES,
+    .description =
+        "Prints what is known of a run, and its tasks, those that fare alike on one "
+        "line; of a run that was attempted more than once, how each attempt ended. Of a run "
+        "that failed it shows the task that failed first with its last "
+        "lines.\n"
+        "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin status @              # the newest run\n"
                 "myelin status mnist --json   # the newest run named mnist, for a script\n",

@@ -207,6 +207,8 @@ static void begin_json(struct follow *follow, struct json *json, int64_t stamp) 
     json_text(json, task_name(&follow->plan->tasks[follow->rank]).text);
     json_key(json, "rank");
     json_int(json, follow->rank);
+    json_key(json, "attempt");
+    json_int(json, follow->attempt);
     json_key(json, "time");
     json_text(json, stamp == FOLLOW_NO_STAMP ? NULL : stamp_text(follow, stamp));
     json_key(json, "text");
@@ -336,6 +338,11 @@ void follow_ended(struct follow *follow, uint32_t rank) {
     lines_release(&task->lines);
     if (follow->fold)
         fold_lines_ended(follow->fold, rank);
+}
+
+void follow_goes_on(struct follow *follow, uint32_t rank) {
+    if (follow->fold)
+        fold_lines_goes_on(follow->fold, rank);
 }
 
 void follow_tick(struct follow *follow, int64_t now_us) {

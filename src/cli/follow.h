@@ -52,6 +52,7 @@ struct follow {
     bool is_broken; /* nobody reads any more */
     int width;      /* of names */
 
+    uint32_t attempt;  /* of the run: told with each line of JSON; set by who knows */
     uint32_t rank;     /* whose lines are being shown */
     int64_t stamp;     /* of the next line */
     int64_t new_stamp; /* of the lines behind it */
@@ -82,6 +83,9 @@ void follow_output(struct follow *follow, uint32_t rank, int64_t stamp, int64_t 
 void follow_lost(struct follow *follow, uint32_t rank, uint64_t lost);
 /* The task is over: its last line may have no end. */
 void follow_ended(struct follow *follow, uint32_t rank);
+
+/* Another attempt of the task begins. */
+void follow_goes_on(struct follow *follow, uint32_t rank);
 
 /* Lines that were held long enough are shown; what is shown reaches the reader. */
 void follow_tick(struct follow *follow, int64_t now_us);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
+#include "cli/history.h"
 #include "cli/lines.h"
 #include "plan/fold.h"
 #include "supervise/tasklog.h"
@@ -87,8 +88,10 @@ void report_start(FILE *out, const struct plan *plan, const struct rundir *rundi
 static void last_lines(const struct run_record *run, uint32_t rank, line_sink *sink,
                        void *context) {
     AUTO(buf) output = BUF_INIT(TAIL_BYTES);
+    AUTO(arena) arena = ARENA_INIT;
 
-    tasklog_tail(run->rundir.logs, task_name(&run->task_names[rank]).text, &output);
+    tasklog_tail(rundir_attempt_logs(&run->rundir, record_attempt(run), &arena),
+                 task_name(&run->task_names[rank]).text, &output);
     tail_lines(output.data, output.len, sink, context);
 }
 
@@ -131,9 +134,10 @@ void report_failure(FILE *out, const struct run_record *run) {
 }
 
 void report_end(FILE *out, const struct run_record *run) {
-    fprintf(out, "run %s %s%s %s %s", run->rundir.id, run->state == STATE_STOPPED ? "was " : "",
-            state_name(run->state), run->state == STATE_SUCCEEDED ? "in" : "after",
-            duration_text(run->elapsed_s).text);
+    AUTO(arena) arena = ARENA_INIT;
+
+    fprintf(out, "run %s %s%s %s", run->rundir.id, run->state == STATE_STOPPED ? "was " : "",
+            state_name(run->state), history_span(run, &arena));
     if (run->state != STATE_FAILED) {
         fputs("\n", out);
         return;
@@ -291,6 +295,7 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_key(json, "left_nothing");
     json_bool(json, run->left_nothing);
     json_first_failed(json, run);
+    history_json(json, run);
     json_key(json, "tasks");
     json_array(json);
     for (uint32_t rank = 0; rank < run->n_tasks; rank++)

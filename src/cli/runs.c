@@ -89,7 +89,8 @@ int runs_read_seconds(const struct invocation *invocation, const char *option, d
 /* ---- in few words ---- */
 
 const char *runs_status(const struct run_record *run) {
-    if (!state_is_final(run->state) && run->phase && strcmp(run->phase, "stopping") == 0)
+    if (!state_is_final(run->state) && run->phase &&
+        (strcmp(run->phase, "stopping") == 0 || strcmp(run->phase, "waiting") == 0))
         return run->phase;
     return state_name(run->state);
 }

@@ -41,7 +41,7 @@ int runs_misuse_without_run(const struct invocation *invocation);
  * stays as it is where the option is not given. */
 int runs_read_seconds(const struct invocation *invocation, const char *option, double *out);
 
-/* Of a living run the phase where it says more: "stopping". */
+/* Of a living run the phase where it says more: "stopping"; "waiting", for its next attempt. */
 const char *runs_status(const struct run_record *run);
 /* How many tasks are in that state. */
 uint32_t runs_count(const struct run_record *run, enum state state);

@@ -40,6 +40,10 @@ struct watcher {
     struct follow own_follow, *follow; /* NULL: not begun, or nothing is shown */
     struct logread *own_logs, *logs;   /* by rank */
     bool *has_news;                    /* by rank: its log may have grown */
+    struct arena arena;                /* of the directories of logs */
+    uint32_t attempt;                  /* whose logs are shown */
+    const char *logs_path;             /* of that attempt */
+    uint32_t n_drained;                /* attempts that are over and whose logs were shown whole */
     bool has_caught_up;
     int journal_fd;
     struct buf journal; /* the beginning of a line */
@@ -128,13 +132,54 @@ static void note_log(struct watcher *w, const char *file) {
 /* Tasks whose logs are there have written. The others are opened when their logs come up, which is
  * told: a task that writes nothing costs nothing. */
 static void look_for_logs(struct watcher *w) {
-    DIR *directory = opendir(w->rundir->logs);
+    DIR *directory = opendir(w->logs_path);
     const struct dirent *entry;
 
     while (directory && (entry = readdir(directory)))
         note_log(w, entry->d_name);
     if (directory)
         closedir(directory);
+}
+
+/* ---- attempts ---- */
+
+/* An attempt is over, and its logs were not shown to their end: the journal waits until they
+ * were, so that what it says of the next attempt comes behind them. */
+static bool is_held(const struct watcher *w) {
+    return w->follow && w->n_drained < w->record->n_over && !state_is_final(w->record->state);
+}
+
+/* The logs of this attempt are those that are watched from now on. */
+static void enter_attempt(struct watcher *w, uint32_t attempt) {
+    w->attempt = attempt;
+    w->logs_path = rundir_attempt_logs(w->rundir, attempt, &w->arena);
+    /* Without a notification the slow look remains. */
+    if (w->options->listener < 0)
+        inotify_add_watch(w->notify_fd, w->logs_path, IN_MODIFY | IN_CREATE);
+}
+
+/* The logs of the tasks, from their start, in the directory of the attempt. */
+static void open_logs(struct watcher *w) {
+    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++) {
+        if (w->logs[rank].is_left_out)
+            continue;
+        logread_release(&w->logs[rank]);
+        logread_init(&w->logs[rank], w->logs_path, task_name(&w->plan.tasks[rank]).text,
+                     w->logs[rank].manner);
+        if (w->options->from_end && !w->has_caught_up)
+            logread_skip_to_end(&w->logs[rank]);
+    }
+    look_for_logs(w);
+}
+
+static void follow_attempt(struct watcher *w) {
+    if (!w->follow || w->attempt >= record_attempt(w->record))
+        return;
+    enter_attempt(w, record_attempt(w->record));
+    w->follow->attempt = w->attempt;
+    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++)
+        follow_goes_on(w->follow, rank);
+    open_logs(w);
 }
 
 /* The journal has said which tasks there are: their logs can be followed. */
@@ -150,22 +195,22 @@ static void begin_following(struct watcher *w) {
     w->has_news = calloc(w->plan.n_tasks, sizeof *w->has_news);
     if (!w->has_news)
         abort();
-    look_for_logs(w);
+    enter_attempt(w, options->attempt);
     w->follow = options->follow;
     w->logs = options->logs;
-    if (w->follow)
+    if (w->follow) { /* it has shown those before */
+        w->n_drained = options->attempt;
+        look_for_logs(w);
         return;
+    }
     w->follow = &w->own_follow;
     follow_init(w->follow, &w->plan, &shown);
     w->logs = w->own_logs = calloc(w->plan.n_tasks, sizeof *w->logs);
     if (!w->logs)
         abort();
-    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++) {
-        logread_init(&w->logs[rank], w->rundir->logs, task_name(&w->plan.tasks[rank]).text,
-                     LOGREAD_BYTES);
-        if (options->from_end)
-            logread_skip_to_end(&w->logs[rank]);
-    }
+    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++)
+        w->logs[rank] = (struct logread){ .manner = LOGREAD_BYTES, .fd = -1 };
+    open_logs(w);
 }
 
 /* ---- the journal ---- */
@@ -175,8 +220,25 @@ static void feed_line(struct watcher *w, const char *line, size_t n) {
 
     record_feed(w->record, line, n, &notice);
     begin_following(w);
+    follow_attempt(w);
     if (notice && (w->has_caught_up || !w->options->from_end))
         say(w, "%s", notice);
+}
+
+/* Feeds the whole lines that were read, up to one that holds the others back. */
+static void feed_lines(struct watcher *w) {
+    size_t at = 0;
+    char *end;
+
+    while (!is_held(w) && (end = memchr(w->journal.data + at, '\n', w->journal.len - at))) {
+        feed_line(w, w->journal.data + at, (size_t)(end - w->journal.data) - at);
+        at = (size_t)(end - w->journal.data) + 1;
+    }
+    if (at == 0)
+        return;
+    memmove(w->journal.data, w->journal.data + at, w->journal.len - at);
+    w->journal.len -= at;
+    w->journal.data[w->journal.len] = '\0';
 }
 
 static void read_journal(struct watcher *w) {
@@ -185,19 +247,12 @@ static void read_journal(struct watcher *w) {
 
     if (w->journal_fd < 0)
         w->journal_fd = open(w->rundir->journal, O_RDONLY | O_CLOEXEC);
-    while (w->journal_fd >= 0 && (n = read(w->journal_fd, w->bytes, sizeof w->bytes)) > 0) {
-        size_t at = 0;
-        char *end;
-
+    feed_lines(w);
+    while (w->journal_fd >= 0 && !is_held(w) &&
+           (n = read(w->journal_fd, w->bytes, sizeof w->bytes)) > 0) {
         if (buf_append(&w->journal, w->bytes, (size_t)n, &err))
             buf_clear(&w->journal); /* no line of ours is that long */
-        while ((end = memchr(w->journal.data + at, '\n', w->journal.len - at))) {
-            feed_line(w, w->journal.data + at, (size_t)(end - w->journal.data) - at);
-            at = (size_t)(end - w->journal.data) + 1;
-        }
-        memmove(w->journal.data, w->journal.data + at, w->journal.len - at);
-        w->journal.len -= at;
-        w->journal.data[w->journal.len] = '\0';
+        feed_lines(w);
     }
 }
 
@@ -226,8 +281,14 @@ static void look(struct watcher *w) {
     const struct timeval hold = { .tv_usec = FOLD_HOLD_US };
 
     read_journal(w);
-    w->has_caught_up = true;
+    w->has_caught_up |= !is_held(w);
     if (read_logs(w)) {
+        event_active(w->more_event, EV_TIMEOUT, 0);
+        return;
+    }
+    if (is_held(w)) {
+        follow_settle(w->follow);
+        w->n_drained = w->record->n_over;
         event_active(w->more_event, EV_TIMEOUT, 0);
         return;
     }
@@ -300,6 +361,11 @@ static void on_resize(evutil_socket_t fd, short what, void *context) {
         follow_show_status(w->follow, w->record, pid);
 }
 
+/* What the journal and the logs hold was not shown whole yet. */
+static bool has_more(const struct watcher *w) {
+    return is_held(w) || evtimer_pending(w->more_event, NULL);
+}
+
 static void on_look(evutil_socket_t fd, short what, void *context) {
     const struct timeval again = { .tv_sec = LOOK_EVERY_MS / 1000 };
     struct watcher *w = context;
@@ -309,12 +375,16 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     if (w->follow)
         look_for_logs(w); /* a notification may have been lost */
     look(w);
+    if (has_more(w)) {
+        evtimer_add(w->look_event, &again);
+        return;
+    }
     if (!state_is_final(w->record->state) && !owner_lives(w->rundir, &pid)) {
         read_journal(w); /* the owner may have gone right after its last line */
         if (!state_is_final(w->record->state))
             supervisor_settle(w->rundir);
         look(w);
-        if (!state_is_final(w->record->state))
+        if (!state_is_final(w->record->state) && !has_more(w))
             finish(w, WATCH_LEFT); /* another host's run, or one that cannot be written to */
     } else if (w->follow && w->has_looked && !state_is_final(w->record->state))
         follow_show_status(w->follow, w->record, pid);
@@ -428,6 +498,7 @@ static void watcher_release(struct watcher *w) {
         follow_release(w->follow);
     free(w->own_logs);
     free(w->has_news);
+    arena_release(&w->arena);
     buf_release(&w->journal);
     event_base_free(w->base);
 }

@@ -27,6 +27,7 @@ struct watch_options {
      * still its own afterwards. NULL: the watcher begins, by `out` and `style`. */
     struct follow *follow;
     struct logread *logs;
+    uint32_t attempt; /* that the logs are of; those before it have been shown */
 };
 
 enum watch_outcome {

@@ -31,13 +31,21 @@ int journal_create(struct journal *journal, const struct rundir *rundir, uint32_
                    struct error *err) {
     if (journal_open(journal, rundir, O_CREAT | O_EXCL, err))
         return -1;
-    /* Where the file system cannot reserve, a full disk may cost the verdict: nothing more. */
-    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, 0,
-                  ROOM_FOR_RUN + (off_t)n_tasks * ROOM_FOR_TASK) < 0 &&
-        errno == ENOSPC) {
+    journal->n_tasks = n_tasks;
+    if (journal_reserve(journal, err)) {
         journal_close(journal);
-        return error_set_errno(err, ENOSPC, "cannot keep a run in '%.300s'", rundir->path);
+        return error_wrap(err, "cannot keep a run in '%.300s'", rundir->path);
     }
+    return 0;
+}
+
+int journal_reserve(struct journal *journal, struct error *err) {
+    const off_t room = ROOM_FOR_RUN + (off_t)journal->n_tasks * ROOM_FOR_TASK;
+    const off_t end = lseek(journal->fd, 0, SEEK_END);
+
+    /* Not every file system can reserve. */
+    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, end > 0 ? end : 0, room) < 0 && errno == ENOSPC)
+        return error_set_errno(err, ENOSPC, "there is no room for the journal");
     return 0;
 }
 
@@ -84,6 +92,8 @@ struct json *journal_begin(struct journal *journal, const char *event) {
     json_text(json, time_text(clock_wall_us(), TIME_MICROSECONDS).text);
     json_key(json, "elapsed");
     json_number(json, journal_elapsed(journal));
+    json_key(json, "attempt");
+    json_int(json, journal->attempt);
     json_key(json, "event");
     json_text(json, event);
     return json;

@@ -4,8 +4,8 @@
  * changed. It is the truth about a run; everything else is made from it (record.h). Its lines
  * are described in docs/run-directory.md.
  *
- * Room for the whole of a usual run is reserved when it is made, so that a verdict can still
- * be written on a full disk. Order is by `seq`; durations are monotonic; wall clock times are
+ * Room for the whole of a usual attempt is reserved before it, so that a verdict can still be
+ * written on a full disk. Order is by `seq`; durations are monotonic; wall clock times are
  * for people.
  */
 #ifndef STORE_JOURNAL_H
@@ -17,6 +17,8 @@
 struct journal {
     int fd; /* -1: closed */
     uint64_t seq;
+    uint32_t attempt;   /* told by each line */
+    uint32_t n_tasks;   /* of the run */
     int64_t started_us; /* of the monotonic clock: what `elapsed` counts from */
     struct buf line;    /* being made */
     struct buf waiting; /* whole lines that are to be written with the next */
@@ -35,6 +37,10 @@ MUST_CHECK int journal_create(struct journal *journal, const struct rundir *rund
 MUST_CHECK int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_t seq,
                               double elapsed_s, struct error *err);
 void journal_close(struct journal *journal);
+
+/* Reserves room for as many lines as an attempt usually takes; journal_create does so for the
+ * first. Where there is none a full disk may cost the verdict: nothing more. */
+MUST_CHECK int journal_reserve(struct journal *journal, struct error *err);
 
 enum journal_manner {
     JOURNAL_GATHERED, /* with the next line, or by journal_flush: how one of many tasks fares */

@@ -36,6 +36,12 @@ static void check_sane(const struct run_record *record) {
     require(memchr(record->updated_at, '\0', sizeof record->updated_at));
     check_time(record->created_at);
     check_time(record->updated_at);
+    require(record->n_over <= record->n_attempts && record->n_attempts - record->n_over <= 1);
+    require(!state_is_final(record->state) || record->n_over == record->n_attempts);
+    for (uint32_t i = 0; i < record->n_attempts; i++) {
+        require(state_is_final(record->attempts[i].state) == (i < record->n_over));
+        require(record->attempts[i].first_failed < (int64_t)record->n_tasks);
+    }
     for (enum role role = 0; role < ROLE_COUNT; role++)
         n += record->n_role[role];
     require(n == record->n_tasks && n <= TASKS_MOST);

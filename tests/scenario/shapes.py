@@ -39,5 +39,7 @@ def assert_run(value):
     assert set(value["paths"]) == {"run", "outputs", "logs"}
     for task in value["tasks"]:
         assert_shape(task, "tasks")
+    for attempt in value["attempts"]:
+        assert_shape(attempt, "attempts")
     if value["first_failed"]:
         assert_shape(value["first_failed"], "first_failed")

@@ -85,6 +85,9 @@ def test_every_line_of_a_journal_is_as_documented(stage):
     stage.job("no-such-command", name="none.yml", head="name: mnist")
     assert stage.run("none.yml").status == 127
     call(stage, "kill", begin(stage, SLEEPER, tasks=3))
+    stage.job("sh -c 'exit 3'", name="again.yml", head="environment: {max_restarts: 1}")
+    assert stage.run("again.yml", "--backoff", "0").status == 3
+    call(stage, "restart", "@", status=3)
     common = documented("run-directory.md", "The journal")
     for journal in (stage.home / "runs").glob("*/events.jsonl"):
         lines = [json.loads(line) for line in journal.read_text().splitlines()]
@@ -96,10 +99,11 @@ def test_every_line_of_a_journal_is_as_documented(stage):
             seen |= {(line["event"], name) for name in line}
     wanted = {
         (event, name)
-        for event in ["created", "status", "task", "phase", "checked"]
+        for event in ["created", "status", "attempt", "task", "phase", "checked"]
         for name in documented("run-directory.md", event)
     }
-    assert wanted - seen <= {("task", "log_lost"), ("task", "limit"), ("status", "place"), ("status", "hint")}
+    rare = {("task", "log_lost"), ("task", "limit")}
+    assert wanted - seen <= rare | {(event, name) for event in ("status", "attempt") for name in ("place", "hint")}
 
 
 # -- which run

@@ -115,8 +115,10 @@ misuse() {
     expect 2 $'\e[31mred'
     ! grep -q $'\e' err || fail "a message steers the terminal"
     for name in "${names[@]}"; do
-        status=2
-        [[ $name != run && $name != attach ]] || status=125
+        case $name in
+        run | restart | resume | copy | attach) status=125 ;;
+        *) status=2 ;;
+        esac
         expect $status "$name" --no-such-option; silent out
         says err "try 'myelin help $name'"
     done
