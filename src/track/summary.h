@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "track/bytes.h"
 #include "track/point.h"
 
 struct summary {
@@ -26,6 +27,18 @@ struct summary {
 struct summary summary_of(const struct point *points, size_t n);
 /* The summary of both, of which `next` was logged later. */
 void summary_append(struct summary *summary, const struct summary *next);
-void summary_add(struct summary *summary, const struct point *point);
+
+/* What any row of points satisfies; what was read from a disk may not. */
+bool summary_is_sane(const struct summary *summary);
+
+/* Steps and times are stored as differences from these: where the row before ended, or 0. */
+struct summary_origin {
+    int64_t step, time_us;
+};
+
+/* To bytes and back; docs/series.md has the layout. The count is stored otherwise. */
+void summary_put(const struct summary *summary, struct summary_origin origin, struct bytes *out);
+bool summary_take(struct cursor *in, uint64_t count, struct summary_origin origin,
+                  struct summary *out);
 
 #endif
