@@ -468,7 +468,7 @@ static int log_until_killed(void *context) {
 
 static void what_a_call_returned_from_survives_a_kill_at_any_moment(void **state) {
     const char *rounds = getenv("MYELIN_KILLS");
-    const size_t kills = rounds ? strtoul(rounds, NULL, 10) : 400;
+    const size_t kills = rounds ? strtoul(rounds, NULL, 10) : 150;
     struct told *told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     uint64_t all = 0;
 
@@ -485,7 +485,7 @@ static void what_a_call_returned_from_survives_a_kill_at_any_moment(void **state
         pid = apart(log_until_killed, &(struct doomed){ spool.path, told });
         while (told->returned == 0)
             usleep(10);
-        usleep((useconds_t)random_below(random_below(4) ? 1500 : 12000));
+        usleep((useconds_t)random_below(random_below(8) ? 800 : 5000));
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         see_spool(&seen, spool.path);
