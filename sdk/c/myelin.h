@@ -134,22 +134,24 @@ struct myelin_spool_header {
     uint32_t unused[13];
 };
 
-/* Of n bytes, taken as 64-bit words, the last one filled up with zeros. The seed of a record is
- * nonce ^ (offset << 32 | head), that of a header 0. */
+static inline uint64_t myelin_spool_mix(uint64_t h, uint64_t word) {
+    h = (h ^ word) * MYELIN_SPOOL_MIXER;
+    return h ^ h >> 32;
+}
+
+/* Of n bytes, taken as 64-bit words, the last one filled up with zeros. */
 static inline uint32_t myelin_spool_checksum(uint64_t seed, const void *bytes, size_t n) {
     const unsigned char *at = (const unsigned char *)bytes;
     uint64_t h = seed, word;
 
     for (; n >= sizeof word; at += sizeof word, n -= sizeof word) {
         memcpy(&word, at, sizeof word);
-        h = (h ^ word) * MYELIN_SPOOL_MIXER;
-        h ^= h >> 32;
+        h = myelin_spool_mix(h, word);
     }
     if (n) {
         word = 0;
         memcpy(&word, at, n);
-        h = (h ^ word) * MYELIN_SPOOL_MIXER;
-        h ^= h >> 32;
+        h = myelin_spool_mix(h, word);
     }
     return (uint32_t)h;
 }
@@ -158,10 +160,11 @@ static inline uint32_t myelin_spool_head(unsigned type, size_t length) {
     return (uint32_t)type << 24 | (uint32_t)length;
 }
 
-/* The word that makes a record valid: head << 32 | checksum. Never 0, because no type is 0. */
+/* The word that makes a record valid: head << 32 | checksum. Never 0, because no type is 0. The
+ * checksum also depends on the segment, on the place in it and on the head. */
 static inline uint64_t myelin_spool_word(uint64_t nonce, uint64_t offset, uint32_t head,
                                          const void *payload) {
-    const uint64_t seed = nonce ^ (offset << 32 | head);
+    const uint64_t seed = myelin_spool_mix(nonce, offset << 32 | head);
 
     return (uint64_t)head << 32 | myelin_spool_checksum(seed, payload, head & 0xffffff);
 }
