@@ -113,7 +113,7 @@ static void put_exceptions(const uint64_t *packed, size_t n, const struct layout
 void column_encode(const int64_t *in, size_t n, struct bytes *out) {
     int64_t of_order[ORDER_MOST + 1][COLUMN_MOST];
     struct layout layouts[ORDER_MOST + 1];
-    uint64_t packed[COLUMN_MOST];
+    uint64_t packed[COLUMN_MOST] = { 0 };
     unsigned order = 0, orders = 1;
 
     assert(n > 0 && n <= COLUMN_MOST);

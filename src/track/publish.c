@@ -146,8 +146,8 @@ static int prepare_wal(struct series_store *store, const struct wal_manifest *ma
 int store_publish(struct series_store *store, const struct wal_manifest *manifest,
                   struct error *err) {
     uint32_t nonce;
-    uint64_t length;
-    int wal;
+    uint64_t length = 0;
+    int wal = -1;
 
     if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce)
         nonce = store->nonce + 1;

@@ -13,6 +13,14 @@ static double careful_mean(const struct point *points, size_t n, uint64_t n_valu
     return mean;
 }
 
+/* Rounding may carry a mean past the values it is of, near the largest double to infinity. */
+static void keep_mean_inside(struct summary *s) {
+    if (s->mean > s->max)
+        s->mean = s->max;
+    if (s->mean < s->min)
+        s->mean = s->min;
+}
+
 static void summarize_values(struct summary *out, const struct point *points, size_t n) {
     double min = INFINITY, max = -INFINITY, sum = 0;
     uint64_t nans = 0;
@@ -37,6 +45,7 @@ static void summarize_values(struct summary *out, const struct point *points, si
     out->min = min;
     out->max = max;
     out->mean = isfinite(sum) ? sum / (double)(n - nans) : careful_mean(points, n, n - nans);
+    keep_mean_inside(out);
 }
 
 struct summary summary_of(const struct point *points, size_t n) {
@@ -77,6 +86,7 @@ static void append_values(struct summary *summary, const struct summary *next) {
     summary->max = next->max > summary->max ? next->max : summary->max;
     /* Weights first: neither a sum nor a difference may overflow on the way. */
     summary->mean = summary->mean * (a / (a + b)) + next->mean * (b / (a + b));
+    keep_mean_inside(summary);
 }
 
 void summary_append(struct summary *summary, const struct summary *next) {
