@@ -4,4 +4,4 @@
 cd -- "${1:-.}" || exit 2
 command -v clang-format >/dev/null || { echo "clang-format is not installed"; exit 2; }
 [ -n "$(find src -name '*.[ch]' -print -quit)" ] || { echo "src: no C files"; exit 2; }
-find src tests -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
+find src tests sdk -name '*.[ch]' -exec clang-format --dry-run -Werror {} +

@@ -5,7 +5,7 @@
 # first column and its body ends with a brace there. Usage: check-sizes.sh [SOURCE_ROOT]
 cd -- "${1:-.}" || exit 2
 [ -n "$(find src -name '*.[ch]' -print -quit)" ] || { echo "src: no C files"; exit 2; }
-find src tests -name '*.[ch]' -exec awk '
+find src tests sdk -name '*.[ch]' -exec awk '
     function report(place, text) { printf "%s:%d: %s\n", FILENAME, place, text; bad = 1 }
 
     FNR == 1 { limit = (FILENAME ~ /\.h$/) ? 250 : 1000; start = 0; inside = 0 }

@@ -11,7 +11,7 @@ n=0
 # tree: starts afresh with a copy of the table of layers and one good file.
 tree() {
     rm -rf -- "${scratch:?}/t"
-    mkdir -p "$scratch/t/tools" "$scratch/t/tests"
+    mkdir -p "$scratch/t/tools" "$scratch/t/tests" "$scratch/t/sdk"
     cp -- "$root/tools/layers.txt" "$scratch/t/tools/"
     put src/base/good.c '#include "base/good.h"'
 }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "track/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int real_open(int directory, const char *name, int flags) {
+    return openat(directory, name, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
+}
+
+static ssize_t real_write(int fd, const void *bytes, size_t n, uint64_t offset) {
+    return pwrite(fd, bytes, n, (off_t)offset);
+}
+
+static int real_truncate(int fd, uint64_t length) {
+    return ftruncate(fd, (off_t)length);
+}
+
+static int real_rename(int directory, const char *from, const char *to) {
+    return renameat(directory, from, directory, to);
+}
+
+static int real_unlink(int directory, const char *name) {
+    return unlinkat(directory, name, 0);
+}
+
+const struct disk disk_real = {
+    .open = real_open,
+    .write = real_write,
+    .truncate = real_truncate,
+    .sync = fdatasync,
+    .sync_directory = fsync,
+    .rename = real_rename,
+    .unlink = real_unlink,
+    .close = close,
+};
+
+int disk_write_all(const struct disk *disk, int fd, const void *bytes, size_t n, uint64_t offset) {
+    const unsigned char *at = bytes;
+
+    while (n > 0) {
+        const ssize_t written = disk->write(fd, at, n, offset);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written == 0)
+            errno = ENOSPC;
+        if (written <= 0)
+            return -1;
+        at += written;
+        n -= (size_t)written;
+        offset += (uint64_t)written;
+    }
+    return 0;
+}
+
+ssize_t disk_read(int fd, void *out, size_t n, uint64_t offset) {
+    size_t got = 0;
+
+    while (got < n) {
+        const ssize_t more = pread(fd, (char *)out + got, n - got, (off_t)(offset + got));
+
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return -1;
+        if (more == 0)
+            break;
+        got += (size_t)more;
+    }
+    return (ssize_t)got;
+}

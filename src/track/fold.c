@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "track/fold.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "track/chain.h"
+
+enum {
+    STEP_BYTES = 8 << 20, /* read in one step: some hundred thousand points */
+    TICK_S = 2,           /* two changes of a directory this close may leave it the same time */
+};
+
+/* When a directory was listed; it is listed again only after a change. */
+struct listing {
+    struct timespec changed;
+    bool is_settled; /* any later change gives it another time */
+};
+
+struct task_folder {
+    char *name, *path;
+    uint32_t rank;
+    struct listing listing;
+    VEC(struct chain) chains;
+};
+
+struct fold {
+    struct fold_given given;
+    char *directory;
+    struct listing listing;
+    VEC(struct task_folder) tasks;
+    size_t turn; /* where to begin: a busy one does not keep the others waiting */
+    bool is_swept;
+    unsigned char *buffer;
+};
+
+struct fold *fold_new(const struct fold_given *given) {
+    struct fold *fold = calloc(1, sizeof *fold);
+
+    if (!fold)
+        abort();
+    fold->given = *given;
+    fold->directory = strdup(given->directory);
+    fold->buffer = malloc(MYELIN_SPOOL_SIZE_MAX);
+    if (!fold->directory || !fold->buffer)
+        abort();
+    return fold;
+}
+
+void fold_free(struct fold *fold) {
+    if (!fold)
+        return;
+    for (size_t i = 0; i < fold->tasks.len; i++) {
+        struct task_folder *task = &fold->tasks.items[i];
+
+        for (size_t k = 0; k < task->chains.len; k++)
+            chain_release(&task->chains.items[k]);
+        VEC_RELEASE(&task->chains);
+        free(task->name);
+        free(task->path);
+    }
+    VEC_RELEASE(&fold->tasks);
+    free(fold->buffer);
+    free(fold->directory);
+    free(fold);
+}
+
+struct fold_totals fold_totals(const struct series_store *store) {
+    return (struct fold_totals){ .bad = series_marked(store, TOTAL_BAD),
+                                 .lost = series_marked(store, TOTAL_LOST),
+                                 .dropped = series_marked(store, TOTAL_DROPPED) };
+}
+
+/* ---- finding */
+
+/* Opens a directory that may have changed since it was listed; NULL if it has not, or is not there.
+ */
+static DIR *listing_open(struct listing *listing, const char *path) {
+    struct timespec now;
+    struct stat st;
+    DIR *directory;
+
+    if (stat(path, &st))
+        return NULL;
+    if (listing->is_settled && st.st_mtim.tv_sec == listing->changed.tv_sec &&
+        st.st_mtim.tv_nsec == listing->changed.tv_nsec)
+        return NULL;
+    clock_gettime(CLOCK_REALTIME, &now);
+    directory = opendir(path);
+    listing->changed = st.st_mtim;
+    listing->is_settled = directory && (now.tv_sec - st.st_mtim.tv_sec > TICK_S ||
+                                        st.st_mtim.tv_sec > now.tv_sec + TICK_S);
+    return directory;
+}
+
+static bool has_task(const struct fold *fold, const char *name) {
+    for (size_t i = 0; i < fold->tasks.len; i++)
+        if (!strcmp(fold->tasks.items[i].name, name))
+            return true;
+    return false;
+}
+
+static void find_tasks(struct fold *fold) {
+    DIR *directory = listing_open(&fold->listing, fold->directory);
+    struct dirent *entry;
+
+    if (!directory)
+        return;
+    while ((entry = readdir(directory))) {
+        struct task_folder task = { .name = NULL };
+        int64_t rank;
+
+        if (entry->d_name[0] == '.' || has_task(fold, entry->d_name))
+            continue;
+        rank = fold->given.rank(fold->given.context, entry->d_name);
+        if (rank < 0 || rank > UINT32_MAX)
+            continue;
+        task.rank = (uint32_t)rank;
+        task.name = strdup(entry->d_name);
+        if (!task.name || asprintf(&task.path, "%s/%s", fold->directory, task.name) < 0)
+            abort();
+        *VEC_PUSH(&fold->tasks) = task;
+    }
+    closedir(directory);
+}
+
+static struct chain *find_chain(struct task_folder *task, const char *name, size_t n) {
+    for (size_t i = 0; i < task->chains.len; i++)
+        if (strlen(task->chains.items[i].name) == n && !memcmp(task->chains.items[i].name, name, n))
+            return &task->chains.items[i];
+    return NULL;
+}
+
+static void find_chains(struct fold *fold, struct task_folder *task) {
+    DIR *directory = listing_open(&task->listing, task->path);
+    struct dirent *entry;
+
+    if (!directory)
+        return;
+    while ((entry = readdir(directory))) {
+        struct spool_file file;
+        struct chain *chain;
+
+        if (!spool_file_parse(entry->d_name, &file))
+            continue;
+        chain = find_chain(task, entry->d_name, file.chain_n);
+        if (!chain) {
+            chain = VEC_PUSH(&task->chains);
+            chain_init(chain, task->name, task->rank, entry->d_name, file.chain_n, file.number,
+                       fold->given.store);
+            chain->kept = file.number;
+        }
+        if (file.number > chain->highest)
+            chain->highest = file.number;
+        if (file.number < chain->kept)
+            chain->kept = file.number;
+    }
+    closedir(directory);
+}
+
+/* ---- removing */
+
+/* Removes the segments of a chain that a commit covers; false if one stays. */
+static bool remove_covered(struct chain *chain, const struct task_folder *task) {
+    char path[PATH_MAX];
+
+    for (; chain->kept < chain->covered; chain->kept++)
+        if (unlink(chain_path(chain, task->path, chain->kept, path, sizeof path)) &&
+            errno != ENOENT)
+            return false;
+    return true;
+}
+
+static int sync_directory(const char *path) {
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed;
+
+    if (fd < 0)
+        return -1;
+    failed = fsync(fd);
+    close(fd);
+    return failed;
+}
+
+/* A chain is forgotten, with its marks, when none of its files can come back. The marks go with the
+ * next commit. */
+static void forget_ended(struct fold *fold, struct task_folder *task) {
+    char buffer[PATH_MAX];
+    bool is_synced = false;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < task->chains.len; i++) {
+        struct chain chain = task->chains.items[i];
+
+        if (!chain.is_over || chain.kept < chain.covered || chain.covered <= chain.highest ||
+            (!is_synced && sync_directory(task->path))) {
+            task->chains.items[kept++] = chain;
+            continue;
+        }
+        is_synced = true;
+        series_unmark(fold->given.store, chain.source);
+        series_unmark(fold->given.store, chain_dropped_source(&chain, buffer, sizeof buffer));
+        chain_release(&chain);
+    }
+    task->chains.len = kept;
+}
+
+/* After a commit: all that has been read is covered by it. */
+static void remove_done(struct fold *fold) {
+    for (size_t i = 0; i < fold->tasks.len; i++) {
+        struct task_folder *task = &fold->tasks.items[i];
+        bool has_ended = false;
+
+        for (size_t k = 0; k < task->chains.len; k++) {
+            struct chain *chain = &task->chains.items[k];
+
+            /* Nothing of a chain that is over will be read, also what was prepared ahead. */
+            chain->covered = chain->is_over && chain->highest >= chain->number ? chain->highest + 1
+                                                                               : chain->number;
+            has_ended |= remove_covered(chain, task) && chain->is_over;
+        }
+        if (has_ended)
+            forget_ended(fold, task);
+    }
+}
+
+/* ---- marks of chains that are gone: left by one who was killed between removing and forgetting */
+
+struct stale {
+    struct fold *fold;
+    VEC(char *) sources;
+};
+
+static void note_stale(void *context, const char *source, uint64_t offset) {
+    struct stale *stale = context;
+    const char *slash = strchr(source, '/'), *end;
+
+    (void)offset;
+    if (!slash)
+        return; /* a total */
+    end = slash + 1 + strcspn(slash + 1, " ");
+    for (size_t i = 0; i < stale->fold->tasks.len; i++) {
+        struct task_folder *task = &stale->fold->tasks.items[i];
+
+        if (strlen(task->name) == (size_t)(slash - source) &&
+            !memcmp(task->name, source, (size_t)(slash - source)) &&
+            !find_chain(task, slash + 1, (size_t)(end - slash - 1))) {
+            char *copy = strdup(source);
+
+            if (!copy)
+                abort();
+            *VEC_PUSH(&stale->sources) = copy;
+        }
+    }
+}
+
+static void sweep_marks(struct fold *fold) {
+    struct stale stale = { .fold = fold };
+    bool is_synced = true;
+
+    series_each_mark(fold->given.store, note_stale, &stale);
+    for (size_t i = 0; stale.sources.len > 0 && i < fold->tasks.len; i++)
+        is_synced &= !sync_directory(fold->tasks.items[i].path);
+    for (size_t i = 0; i < stale.sources.len; i++) {
+        if (is_synced)
+            series_unmark(fold->given.store, stale.sources.items[i]);
+        free(stale.sources.items[i]);
+    }
+    VEC_RELEASE(&stale.sources);
+    fold->is_swept = true;
+}
+
+/* ---- a step */
+
+static int commit(struct fold *fold, struct error *err) {
+    if (series_commit(fold->given.store, err))
+        return error_wrap(err, "cannot keep what the tasks logged");
+    remove_done(fold);
+    return 0;
+}
+
+static int read_task(struct fold *fold, struct task_folder *task, struct chain_reading *reading,
+                     struct error *err) {
+    reading->directory = task->path;
+    for (size_t i = 0; i < task->chains.len; i++) {
+        struct chain *chain = &task->chains.items[(fold->turn + i) % task->chains.len];
+
+        while (reading->budget > 0 && chain_read(chain, reading))
+            if (series_is_full(fold->given.store) && series_commit(fold->given.store, err))
+                return error_wrap(err, "cannot keep what the tasks logged");
+    }
+    return 0;
+}
+
+int fold_step(struct fold *fold, enum fold_extent extent, struct fold_result *out,
+              struct error *err) {
+    struct chain_reading reading = {
+        .given = &fold->given,
+        .extent = extent,
+        .buffer = fold->buffer,
+        .buffer_n = MYELIN_SPOOL_SIZE_MAX,
+        .budget = STEP_BYTES,
+        .result = out,
+    };
+
+    *out = (struct fold_result){ 0 };
+    if (series_is_full(fold->given.store) && commit(fold, err))
+        return -1;
+    find_tasks(fold);
+    for (size_t i = 0; i < fold->tasks.len; i++)
+        find_chains(fold, &fold->tasks.items[i]);
+    if (!fold->is_swept)
+        sweep_marks(fold);
+    for (size_t i = 0; i < fold->tasks.len && reading.budget > 0; i++) {
+        struct task_folder *task = &fold->tasks.items[(fold->turn + i) % fold->tasks.len];
+
+        if (read_task(fold, task, &reading, err))
+            return -1;
+    }
+    fold->turn++;
+    out->more = reading.budget <= 0;
+    return commit(fold, err);
+}
