@@ -311,6 +311,10 @@ static int segment_make_sized(struct myelin *m, struct chain *c, uint32_t number
     do {
         path = segment_path(m, c, number);
         fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        /* The folder of a task is made by the first of its processes that logs: most tasks of most
+         * runs never do. */
+        if (fd < 0 && errno == ENOENT && number == 0 && mkdir(m->directory, 0755) == 0)
+            fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         /* Another handle of this process may have begun in the same nanosecond. */
     } while (fd < 0 && errno == EEXIST && number == 0 && ++c->started_ns);
     if (fd < 0)

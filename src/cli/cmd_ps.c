@@ -9,12 +9,13 @@
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/tracked.h"
 #include "store/owner.h"
 
-enum { LIMIT_USUAL = 50, LIMIT_NONE = 0, REASON_MOST = 60, NAME_MOST = 32 };
+enum { LIMIT_USUAL = 50, LIMIT_NONE = 0, REASON_MOST = 60, NAME_MOST = 32, METRICS_MOST = 3 };
 
-static const char *const columns[] = { "ID",        "NAME",    "STATUS",   "TASKS",
-                                       "FRAMEWORK", "STARTED", "DURATION", "REASON" };
+static const char *const columns[] = { "ID",      "NAME",     "STATUS",  "TASKS", "FRAMEWORK",
+                                       "STARTED", "DURATION", "METRICS", "REASON" };
 
 /* Where the rows go. */
 struct listing {
@@ -27,6 +28,7 @@ struct listing {
 static void add_row(struct listing *listing, const struct run_record *run) {
     struct table *table = &listing->table;
     const bool is_final = state_is_final(run->state);
+    struct last_values values;
 
     listing->n++;
     if (listing->as_json) {
@@ -43,6 +45,8 @@ static void add_row(struct listing *listing, const struct run_record *run) {
     table_cell(table, "%s", runs_text(&table->arena, run->framework, NAME_MOST));
     table_cell(table, "%s", runs_ago(&table->arena, run->created_at));
     table_cell(table, "%s", duration_text(run->elapsed_s).text);
+    values = last_values_read(&run->rundir, &table->arena);
+    table_cell(table, "%s", last_values_text(&values, METRICS_MOST, &table->arena));
     table_cell(table, "%s", runs_text(&table->arena, run->reason, REASON_MOST));
 }
 

@@ -9,9 +9,10 @@
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/tracked.h"
 #include "plan/fold.h"
 
-enum { FOLDED_MOST = 1 << 20, CPUS_SHOWN = 8 };
+enum { FOLDED_MOST = 1 << 20, METRICS_SHOWN = 8, CPUS_SHOWN = 8 };
 
 /* ---- tasks that fare alike ---- */
 
@@ -160,6 +161,18 @@ static void print_row(const char *key, const char *value) {
         printf("  %-12s %s\n", key, value);
 }
 
+/* What the tasks have logged. */
+static void print_tracked(const struct run_record *run, struct arena *arena) {
+    const struct last_values values = last_values_read(&run->rundir, arena);
+
+    for (int kind = 0; kind < TRACKED_ARTIFACTS; kind++)
+        print_row(tracked_kind_name(kind), tracked_text(&run->tracked[kind], arena));
+    print_row("metrics", last_values_text(&values, METRICS_SHOWN, arena));
+    if (values.n > METRICS_SHOWN)
+        print_row("", arena_printf(arena, "and %zu more: myelin metrics %s",
+                                   values.n - METRICS_SHOWN, run->rundir.id));
+}
+
 static void print_head(const struct run_record *run, struct arena *arena) {
     const bool is_final = state_is_final(run->state);
     const char *name = runs_text(arena, run->name, 0);
@@ -182,6 +195,7 @@ static void print_head(const struct run_record *run, struct arena *arena) {
         print_row("left behind",
                   run->left_nothing ? "nothing; it was looked up" : "not known; nobody could look");
     }
+    print_tracked(run, arena);
     print_row("outputs", run->rundir.outputs);
     print_row("logs", run->rundir.logs);
 }

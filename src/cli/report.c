@@ -8,6 +8,7 @@
 #include "base/signals.h"
 #include "cli/history.h"
 #include "cli/lines.h"
+#include "cli/tracked.h"
 #include "plan/fold.h"
 #include "supervise/tasklog.h"
 
@@ -301,6 +302,8 @@ void write_run_json(struct json *json, const struct run_record *run) {
     for (uint32_t rank = 0; rank < run->n_tasks; rank++)
         json_task(json, run, rank);
     json_end(json);
+    json_tracked(json, run);
+    json_last_values(json, &run->rundir);
     json_paths(json, &run->rundir);
     json_end(json);
 }

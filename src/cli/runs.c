@@ -15,6 +15,7 @@
 #include "store/host.h"
 #include "store/owner.h"
 #include "supervise/supervisor.h"
+#include "supervise/tracker.h"
 
 enum { SECONDS_MOST = 24 * 3600 };
 
@@ -53,6 +54,7 @@ double runs_elapsed(const struct run_record *record) {
 int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err) {
     pid_t pid;
 
+    tracker_settle(rundir);
     if (record_read(record, rundir, err))
         return -1;
     if (!record->uuid || state_is_final(record->state))

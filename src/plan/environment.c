@@ -30,6 +30,7 @@ const struct run_facts facts_symbolic = {
     .project = "default",
     .outputs_path = "<run.outputs>",
     .logs_path = "<run.logs>",
+    .spool_path = "<run.spool>",
     .attempt = "<run.attempt>",
     .rendezvous_host = "<rendezvous.host>",
     .rendezvous_port = "<rendezvous.port>",
@@ -239,10 +240,20 @@ static void share_myelin(struct target *to) {
     set(to, "PYTHONUNBUFFERED", "1");
 }
 
+static void set_spool(struct target *to) {
+    const struct task_name name = task_name(to->task);
+    AUTO(buf) path = BUF_INIT(ENVIRONMENT_STRING_MAX);
+    struct error err;
+
+    if (buf_printf(&path, &err, "%s/%s", to->facts->spool_path, name.text) == 0)
+        set(to, "MYELIN_SPOOL", path.data);
+}
+
 static void own_common(struct target *to) {
     milli cpu = resources_reserved(&to->task->profile->resources, RESOURCE_CPU);
 
     set(to, "MYELIN_TASK", task_name(to->task).text);
+    set_spool(to);
     set(to, "MYELIN_ROLE", role_name(to->task->role));
     set_number(to, "MYELIN_INDEX", to->task->index);
     set_number(to, "MYELIN_RANK", to->rank);

@@ -5,9 +5,16 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "codec/json.h"
 #include "codec/json_read.h"
 
-enum { JOURNAL_MAX = 1 << 30, TASKS_MAX_READ = 1000000, ATTEMPTS_MAX_READ = 2000 };
+enum {
+    JOURNAL_MAX = 1 << 30,
+    TASKS_MAX_READ = 1000000,
+    ATTEMPTS_MAX_READ = 2000,
+    TRACKED_MAX_READ = 4096,
+    TRACKED_BYTES_MAX = 1 << 20
+};
 
 #define SECONDS_MOST 1e10 /* three hundred years */
 
@@ -106,6 +113,7 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->framework = kept(record, line, "framework");
     record->command = kept(record, line, "command");
     record->directory = kept(record, line, "directory");
+    record->made_by = kept(record, line, "made_by");
     record->created_at = kept(record, line, "time");
     if (node_get(line, "monotonic"))
         record->monotonic_s = seconds_of(line, "monotonic");
@@ -267,13 +275,78 @@ static bool on_notice(struct run_record *record, const struct node *line) {
     return text_of(line, "message") != NULL;
 }
 
+/* ---- what tasks say of the run ---- */
+
+const char *tracked_kind_name(int kind) {
+    static const char *const names[] = { [TRACKED_PARAMS] = "params",
+                                         [TRACKED_TAGS] = "tags",
+                                         [TRACKED_SUMMARY] = "summary",
+                                         [TRACKED_ARTIFACTS] = "artifacts" };
+
+    return names[kind];
+}
+
+/* The place of this key, made if it is new. NULL when there are too many. */
+static struct tracked_value *tracked_place(struct run_record *record, struct tracked *tracked,
+                                           const char *key) {
+    for (size_t i = 0; i < tracked->n; i++)
+        if (strcmp(tracked->values[i].key, key) == 0)
+            return &tracked->values[i];
+    if (tracked->n >= TRACKED_MAX_READ)
+        return NULL;
+    /* Whenever the number is a power of two, there is room for as many more. */
+    if ((tracked->n & (tracked->n - 1)) == 0) {
+        struct tracked_value *grown =
+            ARENA_ARRAY(&record->arena, struct tracked_value, tracked->n ? 2 * tracked->n : 1);
+
+        if (tracked->n)
+            memcpy(grown, tracked->values, tracked->n * sizeof *grown);
+        tracked->values = grown;
+    }
+    tracked->values[tracked->n].key = arena_text(&record->arena, key, strlen(key));
+    return &tracked->values[tracked->n++];
+}
+
+static bool track(struct run_record *record, int kind, const char *key, const struct node *value) {
+    struct tracked_value *place = tracked_place(record, &record->tracked[kind], key);
+    AUTO(buf) text = BUF_INIT(TRACKED_BYTES_MAX);
+    struct json json;
+    struct error err;
+
+    json_init(&json, JSON_COMPACT, json_to_buf, &text);
+    json_node(&json, value);
+    if (json_finish(&json, &err) || !place)
+        return false;
+    place->json = arena_text(&record->arena, text.data, text.len);
+    return true;
+}
+
+static bool on_tracked(struct run_record *record, const struct node *line) {
+    const char *name = text_of(line, "kind"), *key;
+    const struct node *values = node_get(line, "values");
+
+    if (!name || !values || values->kind != NODE_MAP)
+        return false;
+    if (strcmp(name, "artifact") == 0)
+        return (key = text_of(values, "name")) && track(record, TRACKED_ARTIFACTS, key, values);
+    for (int kind = 0; kind < TRACKED_ARTIFACTS; kind++) {
+        if (strcmp(name, tracked_kind_name(kind)) != 0)
+            continue;
+        for (size_t i = 0; i < values->count; i++)
+            if (!track(record, kind, values->members[i].key, &values->members[i].value))
+                return false;
+        return true;
+    }
+    return false;
+}
+
 static const struct {
     const char *event;
     bool (*apply)(struct run_record *record, const struct node *line);
 } events[] = {
-    { "created", on_created }, { "status", on_status }, { "task", on_task },
-    { "checked", on_checked }, { "notice", on_notice }, { "phase", on_phase },
-    { "attempt", on_attempt },
+    { "created", on_created }, { "status", on_status },   { "task", on_task },
+    { "checked", on_checked }, { "notice", on_notice },   { "phase", on_phase },
+    { "attempt", on_attempt }, { "tracked", on_tracked },
 };
 
 void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {
@@ -281,11 +354,12 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
     struct node node;
     struct error err;
     const char *event;
+    const bool was_final = state_is_final(record->state);
     bool good = false;
 
     *notice = NULL;
-    if (!state_is_final(record->state) && json_read(line, n, &scratch, &node, &err) == 0 &&
-        (event = text_of(&node, "event"))) {
+    if (json_read(line, n, &scratch, &node, &err) == 0 && (event = text_of(&node, "event")) &&
+        (!was_final || strcmp(event, "tracked") == 0)) {
         for (size_t i = 0; i < ARRAY_LEN(events); i++)
             if (strcmp(events[i].event, event) == 0) {
                 good = events[i].apply(record, &node);
@@ -298,6 +372,8 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
         return;
     }
     record->seq = (uint64_t)int_of(&node, "seq", (int64_t)record->seq);
+    if (was_final)
+        return; /* logged before the end, told after it */
     record->elapsed_s = seconds_of(&node, "elapsed");
     if (text_of(&node, "time"))
         snprintf(record->updated_at, sizeof record->updated_at, "%s", text_of(&node, "time"));

@@ -4,7 +4,8 @@
  * by whoever looks at it years later. Feeding the same lines gives the same record.
  *
  * Final is final: what follows the line that ends a run is counted as bad and changes nothing
- * else. Tasks whose end no line tells ended with the run.
+ * else, but for what tasks have logged, which may be read from their spools later. Tasks whose end
+ * no line tells ended with the run.
  *
  * A run may be attempted more than once (supervise/attempts.h). What is known of the tasks is
  * that of the newest attempt; of those before it the record keeps how each ended.
@@ -18,6 +19,18 @@
 #include "store/rundir.h"
 
 enum { EXIT_STATUS_NONE = -1 };
+
+/* What the tasks have said of the run, by name; a later word replaces an earlier one. */
+enum { TRACKED_PARAMS, TRACKED_TAGS, TRACKED_SUMMARY, TRACKED_ARTIFACTS, TRACKED_KINDS };
+const char *tracked_kind_name(int kind); /* "params" */
+
+struct tracked {
+    struct tracked_value {
+        const char *key;
+        const char *json; /* as compact JSON */
+    } * values;           /* in the order in which they were first said */
+    size_t n;
+};
 
 struct task_record {
     enum state state;
@@ -43,6 +56,7 @@ struct run_record {
     struct rundir rundir;
 
     const char *uuid, *name, *owner, *host, *boot_id, *framework, *command, *directory;
+    const char *made_by;    /* "init": a process of its own; NULL: a supervisor */
     const char *created_at; /* wall clock, ISO 8601, UTC */
     char updated_at[32];    /* likewise, of the newest line */
     double monotonic_s;     /* what the clock of that boot said when it was made; -1: not known */
@@ -62,6 +76,8 @@ struct run_record {
     struct attempt_record *attempts;
     uint32_t n_attempts; /* 0: nothing of it was started yet */
     uint32_t n_over;     /* attempts whose end is known */
+
+    struct tracked tracked[TRACKED_KINDS];
 
     uint32_t n_role[ROLE_COUNT], n_tasks;
     struct task *task_names;   /* role and index by rank; no profiles */

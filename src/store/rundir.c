@@ -141,6 +141,8 @@ static void name_parts(struct rundir *rundir, struct arena *arena) {
     rundir->outputs_of = other ? other : rundir->id;
     rundir->logs = arena_printf(arena, "%s/logs", rundir->path);
     rundir->journal = arena_printf(arena, "%s/events.jsonl", rundir->path);
+    rundir->spool = arena_printf(arena, "%s/spool", rundir->path);
+    rundir->series = arena_printf(arena, "%s/series", rundir->path);
 }
 
 struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena) {
@@ -198,7 +200,8 @@ int rundir_make(const char *home, struct arena *arena, struct rundir *out, struc
     if (make_numbered(real, arena, &made, err))
         return -1;
     name_parts(&made, arena);
-    if (mkdir(made.outputs, 0777) < 0 || mkdir(made.logs, 0777) < 0) {
+    if (mkdir(made.outputs, 0777) < 0 || mkdir(made.logs, 0777) < 0 ||
+        mkdir(made.spool, 0777) < 0) {
         error_set_errno(err, errno, "cannot make the directories of run %s", made.id);
         rundir_remove(&made);
         return -1;
@@ -234,6 +237,7 @@ void rundir_remove(const struct rundir *rundir) {
         if (snprintf(path, sizeof path, "%s/%s", rundir->path, ours[i]) < (int)sizeof path)
             unlink(path);
     rmdir(rundir->outputs);
+    rmdir(rundir->spool);
     rmdir(rundir->logs);
     rmdir(rundir->path);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory of a run: $MYELIN_HOME/runs/<id>/, with outputs/ for the tasks and
- * logs/<task>.log. A run that resumes another has no outputs of its own: `outputs` is then the
- * symbolic link ../<other id>/outputs, and struct rundir has the path that it stands for. Its id is
- * the next free number; mkdir makes it the run's alone, also between processes.
- * docs/run-directory.md describes what is in it.
+ * logs/<task>.log, and spool/<task>/ for what they log. A run that resumes another has no outputs
+ * of its own: `outputs` is then the symbolic link ../<other id>/outputs, and struct rundir has the
+ * path that it stands for. Its id is the next free number; mkdir makes it the run's alone, also
+ * between processes. docs/run-directory.md describes what is in it.
  */
 #ifndef STORE_RUNDIR_H
 #define STORE_RUNDIR_H
@@ -17,6 +17,7 @@
 struct rundir {
     const char *id;                              /* "12" */
     const char *path, *outputs, *logs, *journal; /* absolute */
+    const char *spool, *series;                  /* what tasks log, before and after the fold */
     const char *outputs_of;                      /* the id of the run that has the outputs */
 };
 

@@ -4,7 +4,9 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "codec/json_read.h"
 #include "store/host.h"
+#include "track/fold.h"
 
 /* ---- the run ---- */
 
@@ -220,4 +222,28 @@ void chronicle_phase(struct journal *journal, const char *phase) {
 
 void chronicle_notice(struct journal *journal, const char *sentence) {
     write_text(journal, "notice", "message", sentence);
+}
+
+bool chronicle_tracked(struct journal *journal, const struct fold_record *record) {
+    static const char *const kinds[] = { [MYELIN_PARAMS] = "params",
+                                         [MYELIN_TAGS] = "tags",
+                                         [MYELIN_SUMMARY] = "summary",
+                                         [MYELIN_ARTIFACT] = "artifact" };
+    AUTO(arena) arena = ARENA_INIT;
+    struct node values;
+    struct json *json;
+    struct error err;
+
+    if (record->kind >= ARRAY_LEN(kinds) || !kinds[record->kind] ||
+        json_read(record->json, record->n, &arena, &values, &err) || values.kind != NODE_MAP)
+        return false;
+    json = journal_begin(journal, "tracked");
+    json_key(json, "kind");
+    json_text(json, kinds[record->kind]);
+    json_key(json, "rank");
+    json_int(json, record->rank);
+    json_key(json, "values");
+    json_node(json, &values);
+    journal_end(journal, JOURNAL_SOON);
+    return true;
 }

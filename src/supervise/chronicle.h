@@ -52,6 +52,11 @@ void chronicle_task_started(struct journal *journal, uint32_t rank, int64_t pid,
                             const struct cpus *cpus);
 void chronicle_task_ended(struct journal *journal, uint32_t rank, const struct task_state *task);
 
+/* What a task has said of the run by tracking: params, tags, a summary, an artifact. False: it is
+ * no JSON object, and nothing is written. */
+struct fold_record;
+bool chronicle_tracked(struct journal *journal, const struct fold_record *record);
+
 /* What the supervisor is about: launching, running, lingering, stopping, waiting. */
 void chronicle_phase(struct journal *journal, const char *phase);
 /* Something to tell whoever follows the run. */

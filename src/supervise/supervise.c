@@ -324,6 +324,7 @@ static int prepare(struct run *run, struct error *err) {
         .owner = run->options.owner,
         .project = "default",
         .outputs_path = run->options.rundir->outputs,
+        .spool_path = run->options.rundir->spool,
         .logs_path = run->options.logs,
         .attempt = run->attempt_text,
         .rendezvous_host = is_horovod ? local_host : NULL,

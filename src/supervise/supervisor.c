@@ -27,6 +27,7 @@
 #include "supervise/keeper.h"
 #include "supervise/queue.h"
 #include "supervise/tasklog.h"
+#include "supervise/tracker.h"
 
 extern char **environ;
 
@@ -55,6 +56,7 @@ struct supervisor {
     gpu_set *no_gpus;
     bool has_ended; /* its end was written */
     struct event *gather_event;
+    struct tracker *tracker;
     struct bell bell;
 };
 
@@ -88,6 +90,7 @@ static void on_started(void *context, uint32_t rank, int64_t id) {
     chronicle_task_started(&supervisor->journal, rank, id,
                            placement ? pinning_of(placement->pinning, rank) : NULL);
     gather(supervisor);
+    tracker_task_started(supervisor->tracker, rank, id);
 }
 
 static void on_ended(void *context, uint32_t rank, const struct task_state *task) {
@@ -95,6 +98,7 @@ static void on_ended(void *context, uint32_t rank, const struct task_state *task
 
     chronicle_task_ended(&supervisor->journal, rank, task);
     gather(supervisor);
+    tracker_task_ended(supervisor->tracker, rank);
 }
 
 static void on_output(void *context, uint32_t rank) {
@@ -133,6 +137,7 @@ static void on_began(void *context, uint32_t attempt) {
 
     if (attempt > 0 && journal_reserve(&supervisor->journal, &ignored))
         on_notice(supervisor, "the disk is full: how this attempt ends may not be recorded");
+    tracker_attempt(supervisor->tracker, attempt);
     chronicle_attempt(&supervisor->journal, attempt);
     chronicle_status(&supervisor->journal, STATE_STARTING, NULL);
 }
@@ -143,6 +148,7 @@ static void on_attempt_ended(void *context, uint32_t attempt, const struct run_s
     struct supervisor *supervisor = context;
 
     (void)attempt, (void)status;
+    tracker_gang_over(supervisor->tracker);
     chronicle_checked(&supervisor->journal, listeners,
                       has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
 }
@@ -184,6 +190,7 @@ static void on_again(void *context, const struct run_status *status,
 static void end_run(struct supervisor *supervisor, const struct chronicle_end *end) {
     queue_free(supervisor->queue);
     supervisor->queue = NULL;
+    tracker_finish(supervisor->tracker);
     chronicle_end(&supervisor->journal, end);
     supervisor->has_ended = true;
     event_base_loopbreak(supervisor->base);
@@ -325,6 +332,11 @@ static void begin(struct supervisor *supervisor) {
 static void supervise(void *context) {
     struct supervisor *supervisor = context;
     struct event *stop, *kill;
+    const struct tracker_options tracking = { .rundir = &supervisor->rundir,
+                                              .plan = supervisor->plan,
+                                              .journal = &supervisor->journal,
+                                              .notice = on_notice,
+                                              .context = supervisor };
 
     supervisor->base = event_base_new();
     if (!supervisor->base)
@@ -332,6 +344,7 @@ static void supervise(void *context) {
     supervisor->gather_event = evtimer_new(supervisor->base, on_gathered, supervisor);
     if (!supervisor->gather_event)
         abort();
+    supervisor->tracker = tracker_new(supervisor->base, &tracking);
     begin(supervisor);
     stop = evsignal_new(supervisor->base, KEEPER_STOP, on_signal, supervisor);
     kill = evsignal_new(supervisor->base, KEEPER_KILL, on_signal, supervisor);
@@ -346,6 +359,7 @@ static void supervise(void *context) {
     event_free(kill);
     event_free(supervisor->gather_event);
     queue_free(supervisor->queue);
+    tracker_free(supervisor->tracker);
     attempts_free(supervisor->attempts);
     free(supervisor->no_gpus);
     event_base_free(supervisor->base);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tracked.h"
+
+#include <string.h>
+
+#include "cli/curves.h"
+#include "cli/metric_rows.h"
+#include "cli/runs.h"
+#include "codec/json_read.h"
+
+enum { LINE_MOST = 4096, VALUES_SHOWN = 32 };
+
+struct last_values last_values_read(const struct rundir *rundir, struct arena *arena) {
+    const struct curves_wish wish = { .rank = CURVES_ANY, .attempt = CURVES_ANY };
+    struct series_reader *reader;
+    struct last_values values;
+    struct curves curves;
+    struct error err;
+
+    if (series_reader_open(rundir->series, &reader, &err))
+        return (struct last_values){ 0 };
+    curves_select(&curves, reader, &wish);
+    values = (struct last_values){ ARENA_ARRAY(arena, struct last_value, curves.metrics.len + 1),
+                                   curves.metrics.len };
+    for (size_t i = 0; i < values.n; i++) {
+        const struct metric *metric = &curves.metrics.items[i];
+        const struct summary all = curve_summary(&curves, &curves.list.items[metric->first]);
+
+        values.list[i] =
+            (struct last_value){ .name = arena_text(arena, metric->name, strlen(metric->name)),
+                                 .step = all.last_step,
+                                 .value = all.last };
+    }
+    curves_release(&curves);
+    series_reader_free(reader);
+    return values;
+}
+
+const char *last_values_text(const struct last_values *values, size_t most, struct arena *arena) {
+    AUTO(buf) text = BUF_INIT(LINE_MOST);
+    struct error err;
+
+    for (size_t i = 0; i < values->n && i < most; i++)
+        if (buf_printf(&text, &err, "%s%s=%s", i ? " " : "",
+                       runs_text(arena, values->list[i].name, 0),
+                       plot_number(values->list[i].value).text))
+            break;
+    return text.len ? arena_text(arena, text.data, text.len) : "";
+}
+
+const char *tracked_text(const struct tracked *tracked, struct arena *arena) {
+    AUTO(buf) text = BUF_INIT(LINE_MOST);
+    struct error err;
+
+    for (size_t i = 0; i < tracked->n && i < VALUES_SHOWN; i++)
+        if (buf_printf(&text, &err, "%s%s=%s", i ? " " : "",
+                       runs_text(arena, tracked->values[i].key, 0),
+                       runs_text(arena, tracked->values[i].json, 80)))
+            break;
+    if (tracked->n > VALUES_SHOWN &&
+        buf_printf(&text, &err, " and %zu more", tracked->n - VALUES_SHOWN))
+        return "…";
+    return text.len ? arena_text(arena, text.data, text.len) : "";
+}
+
+static void json_parsed(struct json *json, const char *text) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct node node;
+    struct error err;
+
+    if (json_read(text, strlen(text), &arena, &node, &err))
+        json_null(json);
+    else
+        json_node(json, &node);
+}
+
+void json_tracked(struct json *json, const struct run_record *run) {
+    for (int kind = 0; kind < TRACKED_KINDS; kind++) {
+        const struct tracked *tracked = &run->tracked[kind];
+
+        json_key(json, tracked_kind_name(kind));
+        if (kind == TRACKED_ARTIFACTS)
+            json_array(json);
+        else
+            json_object(json);
+        for (size_t i = 0; i < tracked->n; i++) {
+            if (kind != TRACKED_ARTIFACTS)
+                json_key(json, tracked->values[i].key);
+            json_parsed(json, tracked->values[i].json);
+        }
+        json_end(json);
+    }
+}
+
+void json_last_values(struct json *json, const struct rundir *rundir) {
+    AUTO(arena) arena = ARENA_INIT;
+    const struct last_values values = last_values_read(rundir, &arena);
+
+    json_key(json, "metrics");
+    json_array(json);
+    for (size_t i = 0; i < values.n; i++) {
+        json_object(json);
+        json_key(json, "name");
+        json_text(json, values.list[i].name);
+        json_value(json, "last", values.list[i].value);
+        json_key(json, "last_step");
+        json_int(json, values.list[i].step);
+        json_end(json);
+    }
+    json_end(json);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/tracker.h"
+
+#include <dirent.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/local/nvml.h"
+#include "backend/local/usage.h"
+#include "base/clock.h"
+#include "store/owner.h"
+#include "supervise/chronicle.h"
+#include "track/fold.h"
+
+enum {
+    FOLD_EVERY_MS = 1000,
+    LOOK_EVERY_US = 2 * 1000 * 1000, /* at what tasks use */
+    LOOK_SHARE = 200,                /* a look takes at most one part in so many of the time */
+    STEPS_MOST = 100000,             /* of one settling: each reads some of what is there */
+    RECORDS_MOST = 32 << 20,         /* bytes of JSON that go into the journal of one run */
+    KINDS = MYELIN_ARTIFACT + 1,
+};
+
+struct tracker {
+    struct tracker_options options;
+    struct series_store *store; /* NULL: there was nothing to keep yet */
+    struct fold *fold;
+    struct event *timer;
+    uint64_t record_bytes;
+    struct buf last[KINDS]; /* the last record of each kind */
+    bool has_told_trouble, has_told_records;
+
+    uint32_t attempt;
+    pid_t *pids; /* by rank; 0: not running */
+    struct task_usage *before, *now;
+    int64_t looked_us, next_look_us; /* monotonic */
+    int64_t started_us;
+    bool has_no_gpus;
+};
+
+/* ---- the store ---- */
+
+static void tell(struct tracker *tracker, bool *has_told, const char *sentence) {
+    if (*has_told)
+        return;
+    *has_told = true;
+    if (tracker->options.notice)
+        tracker->options.notice(tracker->options.context, sentence);
+}
+
+static void tell_trouble(struct tracker *tracker, const struct error *err) {
+    char sentence[640];
+
+    snprintf(sentence, sizeof sentence,
+             "metrics cannot be kept at present: %.400s; what tasks log waits in the spool",
+             err->message);
+    tell(tracker, &tracker->has_told_trouble, sentence);
+}
+
+static int64_t rank_of(void *context, const char *task) {
+    const struct tracker *tracker = context;
+
+    return plan_find_named(tracker->options.plan, task);
+}
+
+static int on_record(void *context, const struct fold_record *record) {
+    struct tracker *tracker = context;
+
+    struct buf *last = &tracker->last[record->kind < KINDS ? record->kind : 0];
+    struct error err;
+
+    /* All ranks of a training say the same: it is written once. */
+    if (last->len == record->n && record->n > 0 && memcmp(last->data, record->json, record->n) == 0)
+        return 0;
+    buf_clear(last);
+    if (buf_append(last, record->json, record->n, &err))
+        buf_clear(last);
+    tracker->record_bytes += record->n;
+    if (tracker->record_bytes > RECORDS_MOST) {
+        tell(tracker, &tracker->has_told_records,
+             "the tasks log more params, tags and summaries than a run keeps (32 MiB): the rest is "
+             "left out");
+        return 0;
+    }
+    if (!chronicle_tracked(tracker->options.journal, record))
+        tell(tracker, &tracker->has_told_records, "a task logged what is no JSON object: left out");
+    return 0;
+}
+
+static void close_store(struct tracker *tracker) {
+    fold_free(tracker->fold);
+    series_store_close(tracker->store);
+    tracker->fold = NULL;
+    tracker->store = NULL;
+}
+
+static bool open_store(struct tracker *tracker) {
+    const struct fold_given given = { .directory = tracker->options.rundir->spool,
+                                      .rank = rank_of,
+                                      .record = on_record,
+                                      .context = tracker };
+    struct fold_given with_store = given;
+    struct error err;
+
+    if (tracker->store && series_is_broken(tracker->store))
+        close_store(tracker);
+    if (tracker->store)
+        return true;
+    if (series_store_open(tracker->options.rundir->series, NULL, &tracker->store, &err)) {
+        tracker->store = NULL;
+        if (err.code != ERROR_CONFLICT) /* somebody who looks at the run folds it: next time */
+            tell_trouble(tracker, &err);
+        return false;
+    }
+    with_store.store = tracker->store;
+    tracker->fold = fold_new(&with_store);
+    return true;
+}
+
+static bool has_entries(const char *directory) {
+    DIR *dir = opendir(directory);
+    const struct dirent *entry;
+    bool has = false;
+
+    while (dir && !has && (entry = readdir(dir)))
+        has = entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return has;
+}
+
+/* Reads what is new. Returns whether there is more at once. */
+static bool step(struct tracker *tracker, enum fold_extent extent) {
+    struct fold_result result;
+    struct error err;
+
+    if (!(tracker->store || has_entries(tracker->options.rundir->spool)) || !open_store(tracker))
+        return false;
+    if (fold_step(tracker->fold, extent, &result, &err)) {
+        tell_trouble(tracker, &err);
+        return false;
+    }
+    tracker->has_told_trouble = false;
+    return result.more;
+}
+
+/* ---- what tasks use ---- */
+
+static void add_value(struct tracker *tracker, uint32_t rank, const char *name, int64_t time_us,
+                      double value) {
+    const uint32_t series = series_find(tracker->store, name, strlen(name), rank, tracker->attempt);
+    const int64_t seconds = (clock_monotonic_us() - tracker->started_us) / 1000000;
+
+    series_add(tracker->store, series, seconds, time_us, value);
+}
+
+static void add_usage(struct tracker *tracker, uint32_t rank, int64_t time_us, double span_s) {
+    const struct task_usage *now = &tracker->now[rank], *before = &tracker->before[rank];
+
+    if (!now->is_known)
+        return;
+    add_value(tracker, rank, "system/memory_bytes", time_us, (double)now->memory_bytes);
+    add_value(tracker, rank, "system/processes", time_us, (double)now->n_processes);
+    if (!before->is_known || span_s <= 0 || now->cpu_seconds < before->cpu_seconds)
+        return;
+    add_value(tracker, rank, "system/cpu_percent", time_us,
+              (now->cpu_seconds - before->cpu_seconds) / span_s * 100);
+    if (now->read_bytes >= before->read_bytes)
+        add_value(tracker, rank, "system/read_bytes_per_second", time_us,
+                  (double)(now->read_bytes - before->read_bytes) / span_s);
+    if (now->written_bytes >= before->written_bytes)
+        add_value(tracker, rank, "system/written_bytes_per_second", time_us,
+                  (double)(now->written_bytes - before->written_bytes) / span_s);
+}
+
+/* GPUs are the machine's: they are told with the first task. A machine without is asked once. */
+static void add_gpus(struct tracker *tracker, int64_t time_us) {
+    struct gpus gpus;
+    char name[64];
+
+    if (tracker->has_no_gpus)
+        return;
+    nvml_read(&gpus);
+    tracker->has_no_gpus = gpus.n == 0;
+    for (uint32_t i = 0; i < gpus.n; i++) {
+        if (gpus.list[i].busy_percent >= 0) {
+            snprintf(name, sizeof name, "system/gpu%u_percent", i);
+            add_value(tracker, 0, name, time_us, gpus.list[i].busy_percent);
+        }
+        if (gpus.list[i].memory_bytes > 0) {
+            snprintf(name, sizeof name, "system/gpu%u_memory_bytes", i);
+            add_value(tracker, 0, name, time_us, (double)gpus.list[i].used_bytes);
+        }
+    }
+}
+
+static void look_at_usage(struct tracker *tracker) {
+    const uint32_t n = tracker->options.plan->n_tasks;
+    const int64_t now_us = clock_monotonic_us();
+    const double span_s = (double)(now_us - tracker->looked_us) / 1e6;
+    struct task_usage *swapped = tracker->before;
+    const int64_t time_us = clock_wall_us();
+    int64_t cost_us;
+
+    /* The first look is only what the next is compared with: a short run keeps nothing of it. */
+    const bool is_first = tracker->next_look_us == tracker->started_us;
+
+    if (now_us < tracker->next_look_us ||
+        (!is_first && (!open_store(tracker) || series_is_full(tracker->store))))
+        return;
+    tracker->before = tracker->now;
+    tracker->now = swapped;
+    usage_look(tracker->pids, n, tracker->now);
+    for (uint32_t rank = 0; !is_first && rank < n; rank++)
+        add_usage(tracker, rank, time_us, span_s);
+    if (!is_first)
+        add_gpus(tracker, time_us);
+    tracker->looked_us = now_us;
+    cost_us = (clock_monotonic_us() - now_us) * LOOK_SHARE;
+    tracker->next_look_us = now_us + (cost_us > LOOK_EVERY_US ? cost_us : LOOK_EVERY_US);
+}
+
+void tracker_attempt(struct tracker *tracker, uint32_t attempt) {
+    tracker->attempt = attempt;
+}
+
+void tracker_task_started(struct tracker *tracker, uint32_t rank, int64_t pid) {
+    tracker->pids[rank] = (pid_t)pid;
+}
+
+void tracker_task_ended(struct tracker *tracker, uint32_t rank) {
+    tracker->pids[rank] = 0;
+    tracker->now[rank].is_known = false;
+}
+
+/* ---- its life ---- */
+
+static void arm(struct tracker *tracker, int ms) {
+    const struct timeval delay = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+    evtimer_add(tracker->timer, &delay);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context) {
+    struct tracker *tracker = context;
+    bool has_more;
+
+    (void)fd, (void)what;
+    look_at_usage(tracker);
+    has_more = step(tracker, FOLD_LIVING);
+    arm(tracker, has_more ? 0 : FOLD_EVERY_MS);
+}
+
+static struct tracker *make(const struct tracker_options *options) {
+    struct tracker *tracker = calloc(1, sizeof *tracker);
+    const size_t n = options->plan->n_tasks ? options->plan->n_tasks : 1;
+
+    if (!tracker)
+        abort();
+    tracker->options = *options;
+    tracker->pids = calloc(n, sizeof *tracker->pids);
+    tracker->before = calloc(n, sizeof *tracker->before);
+    tracker->now = calloc(n, sizeof *tracker->now);
+    if (!tracker->pids || !tracker->before || !tracker->now)
+        abort();
+    for (size_t i = 0; i < KINDS; i++)
+        tracker->last[i] = (struct buf)BUF_INIT(MYELIN_RECORD_MAX);
+    tracker->started_us = tracker->looked_us = clock_monotonic_us();
+    tracker->next_look_us = tracker->started_us;
+    return tracker;
+}
+
+struct tracker *tracker_new(struct event_base *base, const struct tracker_options *options) {
+    struct tracker *tracker = make(options);
+
+    tracker->timer = evtimer_new(base, on_timer, tracker);
+    if (!tracker->timer)
+        abort();
+    arm(tracker, FOLD_EVERY_MS);
+    return tracker;
+}
+
+void tracker_free(struct tracker *tracker) {
+    if (!tracker)
+        return;
+    if (tracker->timer)
+        event_free(tracker->timer);
+    close_store(tracker);
+    for (size_t i = 0; i < KINDS; i++)
+        buf_release(&tracker->last[i]);
+    free(tracker->pids);
+    free(tracker->before);
+    free(tracker->now);
+    free(tracker);
+}
+
+void tracker_gang_over(struct tracker *tracker) {
+    for (int i = 0; i < STEPS_MOST && step(tracker, FOLD_OVER); i++)
+        continue;
+}
+
+/* Takes away the folders of a spool that is empty: a run that has one has something to fold. */
+static void remove_spool(const struct tracker *tracker) {
+    DIR *dir = opendir(tracker->options.rundir->spool);
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+    if (dir)
+        closedir(dir);
+    rmdir(tracker->options.rundir->spool);
+}
+
+void tracker_finish(struct tracker *tracker) {
+    struct error err;
+
+    if (tracker->store && series_finish(tracker->store, &err))
+        tell_trouble(tracker, &err);
+    remove_spool(tracker);
+}
+
+/* ---- without a supervisor ---- */
+
+/* A supervisor that lives does it itself. */
+static bool is_left_to_others(const struct run_record *record) {
+    pid_t pid;
+
+    return (record->made_by && strcmp(record->made_by, "init") == 0) ||
+           !owner_lives(&record->rundir, &pid);
+}
+
+static void settle_record(const struct run_record *record) {
+    const struct plan plan = record_plan(record);
+    struct journal journal;
+    struct tracker *tracker;
+    struct error err;
+    pid_t pid;
+    const bool is_over = !owner_lives(&record->rundir, &pid);
+
+    if (journal_reopen(&journal, &record->rundir, record->seq, record->elapsed_s, &err))
+        return;
+    tracker = make(
+        &(struct tracker_options){ .rundir = &record->rundir, .plan = &plan, .journal = &journal });
+    for (int i = 0; i < STEPS_MOST && step(tracker, is_over ? FOLD_OVER : FOLD_LIVING); i++)
+        continue;
+    if (is_over && tracker->store && !tracker->has_told_trouble)
+        tracker_finish(tracker);
+    tracker_free(tracker);
+    journal_close(&journal);
+}
+
+void tracker_settle(const struct rundir *rundir) {
+    struct run_record record;
+    struct error err;
+
+    if (access(rundir->spool, F_OK) < 0 || record_read(&record, rundir, &err))
+        return;
+    if (record.uuid && is_left_to_others(&record))
+        settle_record(&record);
+    record_release(&record);
+}
