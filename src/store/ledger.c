@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "store/host.h"
 #include "store/owner.h"
 
@@ -115,11 +115,15 @@ static int finish(struct ledger *ledger, sqlite3_stmt *statement, struct error *
     return status;
 }
 
+/* What `since` is in the tables. A row counts only within its boot, and on this clock nobody can
+ * make it older or younger. */
 static double now(void) {
-    struct timespec at;
+    return (double)clock_monotonic_us() / 1e6;
+}
 
-    clock_gettime(CLOCK_REALTIME, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+/* The same as a time on the wall clock as it goes now. */
+static double on_the_wall(double since) {
+    return (double)(clock_wall_us() - clock_monotonic_us()) / 1e6 + since;
 }
 
 /* ---- opening ---- */
@@ -360,7 +364,7 @@ static int read_queue(struct ledger *ledger, struct ledger_view *view, struct er
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(statement, 2);
         struct ledger_wait row = { .run = (uint64_t)sqlite3_column_int64(statement, 0),
-                                   .since = sqlite3_column_double(statement, 1) };
+                                   .since = on_the_wall(sqlite3_column_double(statement, 1)) };
 
         if (demand_read(text ? text : "", &view->arena, &row.demand, err)) {
             sqlite3_finalize(statement);
@@ -388,7 +392,7 @@ static int read_holds(struct ledger *ledger, struct ledger_view *view, struct er
         *hold = (struct hold){
             .run = (uint64_t)sqlite3_column_int64(statement, 0),
             .rank = sqlite3_column_int64(statement, 1),
-            .since = sqlite3_column_double(statement, 2),
+            .since = on_the_wall(sqlite3_column_double(statement, 2)),
             .gpus = (gpu_set)sqlite3_column_int64(statement, 6),
         };
         hold->amount[RESOURCE_CPU] = sqlite3_column_int64(statement, 3);

@@ -107,6 +107,7 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->command = kept(record, line, "command");
     record->directory = kept(record, line, "directory");
     record->created_at = kept(record, line, "time");
+    record->created_s = seconds_of(line, "elapsed");
     if (node_get(line, "monotonic"))
         record->monotonic_s = seconds_of(line, "monotonic");
     read_origin(record, node_get(line, "origin"));

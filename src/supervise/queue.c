@@ -12,6 +12,7 @@
 
 #include "backend/local/affinity.h"
 #include "backend/local/topology.h"
+#include "base/clock.h"
 #include "supervise/blocked.h"
 
 enum {
@@ -48,10 +49,7 @@ struct queue {
 };
 
 static double now(void) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_REALTIME, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+    return (double)clock_wall_us() / 1e6;
 }
 
 static uint64_t run_number(const struct rundir *rundir) {

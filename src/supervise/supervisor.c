@@ -47,6 +47,7 @@ struct supervisor {
     int lock;
     char uuid[UUID_TEXT];
     const char *owner, *working_directory;
+    int64_t log_origin_us;
 
     struct event_base *base;
     struct attempts *attempts;         /* NULL before its turn came */
@@ -248,7 +249,8 @@ static void start_run(struct supervisor *supervisor) {
     };
     const struct run_options options = {
         .rundir = &supervisor->rundir,
-        .log_origin_us = tasklog_origin(),
+        .log_origin_us = supervisor->log_origin_us,
+        .log_limit = supervisor->options->log_limit,
         .uuid = supervisor->uuid,
         .owner = supervisor->owner,
         .working_directory = supervisor->working_directory,
@@ -465,6 +467,7 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                                  .owner = supervisor->owner,
                                                  .directory = supervisor->working_directory,
                                                  .origin = supervisor->options->origin });
+    supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
     supervisor->journal.written = on_journal_written;
     supervisor->journal.context = supervisor;
     status = keeper_start(&work, &keeper, err);
