@@ -407,8 +407,8 @@ bool cgroups_remove(struct cgroups *groups) {
     return is_gone;
 }
 
-/* Calls for each directory in which the run's group may be: of v2 also those above. */
-static unsigned count_or_clear(const char *id, bool clears) {
+/* In each tree that a run's group may be in. */
+static unsigned look_for(const char *id, enum cgroup_search search) {
     char name[CGROUP_NAME_MOST];
     struct cgroup_places places;
     unsigned left = 0;
@@ -417,21 +417,25 @@ static unsigned count_or_clear(const char *id, bool clears) {
     cgroup_places_read(&places);
     for (int i = 0; i <= CONTROLLER_COUNT; i++)
         left += cgroup_places_holding(&places, i < CONTROLLER_COUNT ? controller_names[i] : NULL,
-                                      name, clears);
+                                      name, search);
     cgroup_places_release(&places);
     return left;
 }
 
 unsigned cgroups_count(const char *id) {
-    return count_or_clear(id, false);
+    return look_for(id, CGROUP_COUNT_NEAR);
+}
+
+bool cgroups_are_left(const char *id) {
+    return look_for(id, CGROUP_COUNT_ALL) > 0;
 }
 
 unsigned cgroups_clear(const char *id) {
-    unsigned left = count_or_clear(id, true);
+    unsigned left = look_for(id, CGROUP_CLEAR_ALL);
 
     for (int i = 0; left && i < CLEAR_TRIES; i++) {
         cgroup_pause(CLEAR_PAUSE_MS);
-        left = count_or_clear(id, true);
+        left = look_for(id, CGROUP_CLEAR_ALL);
     }
     return left;
 }

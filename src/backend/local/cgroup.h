@@ -65,9 +65,11 @@ bool cgroups_remove(struct cgroups *groups);
 /* Why limits of the resource cannot be enforced here; NULL: they can. */
 const char *cgroups_missing(const struct cgroups *groups, enum resource resource);
 
-/* Ends what lives in the groups of a run that has no supervisor any more, and removes them.
- * Takes a second at most. Returns how many groups are left. */
+/* Ends what lives in the groups of a run that has no supervisor any more, and removes them,
+ * wherever in the trees they are. Takes some seconds at most. Returns how many groups are left. */
 unsigned cgroups_clear(const char *id);
+/* Whether there are groups of such a run, anywhere in the trees. */
+bool cgroups_are_left(const char *id);
 /* How many groups of the run there are, in the trees that the caller would use. */
 unsigned cgroups_count(const char *id);
 
