@@ -90,6 +90,6 @@ const struct command command_reindex = {
         "Runs that go on are not touched and keep what they hold, which their journals say. A "
         "ledger "
         "that cannot be used is renamed to `myelin.db.old.1` and so on, never deleted.",
-    .examples = "myelin reindex\n",
+    .examples = "myelin reindex    # once the ledger was told to be damaged\n",
     .run = reindex_home,
 };

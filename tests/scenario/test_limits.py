@@ -304,6 +304,22 @@ def test_the_next_run_leaves_the_groups_of_a_living_one_alone(scenario):
 
 
 @limits_hold
+def test_a_group_that_only_has_a_similar_name_is_left_alone(scenario):
+    """systemd gives each unit a group of its name: myelin-server.service is none of ours."""
+    places = scenario.run(limited(scenario, "cat /proc/self/cgroup", memory=64)).lines_of("master.0")
+    trees = [CGROUPS / "memory", CGROUPS]
+    path = next(line.split(":", 2)[2] for line in places if "/myelin-" in line)
+    parent = next(tree for tree in trees if tree.is_dir()) / path.split("/myelin-")[0].lstrip("/")
+    stranger = parent / f"myelin-{scenario.mark}.service"
+    stranger.mkdir()
+    try:
+        assert scenario.run(limited(scenario, "/bin/true", memory=64)).status == 0
+        assert stranger.is_dir()
+    finally:
+        stranger.rmdir()
+
+
+@limits_hold
 def test_many_runs_at_once_do_not_take_each_others_groups(scenario):
     job = limited(scenario, "/bin/true", memory=64, cpu=1, workers=1)
     processes = [scenario.start("run", job) for _ in range(12)]

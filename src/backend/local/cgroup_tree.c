@@ -20,6 +20,7 @@ enum {
     MOUNTINFO_MOST = 16 * 1024 * 1024,
     SELF_MOST = 256 * 1024,
     DEPTH_MOST = 16, /* of groups that tasks made within theirs */
+    UUID_DIGITS = 32,
     KILL_TRIES = 20,
     KILL_PAUSE_MS = 5,
 };
@@ -187,6 +188,15 @@ void cgroup_place_v2(const struct cgroup_places *places, const char *const *cont
 
 /* ---- the end of groups ---- */
 
+/* As cgroup_name makes it of a run's uuid. A unit of systemd may be called myelin-server.service.
+ */
+static bool is_of_a_run(const char *name) {
+    const size_t n = strlen(prefix);
+
+    return strncmp(name, prefix, n) == 0 && strlen(name + n) == UUID_DIGITS &&
+           strspn(name + n, "0123456789abcdef") == UUID_DIGITS;
+}
+
 static int remove_below(int parent, const char *name, int depth);
 
 static void remove_children(int directory, int depth) {
@@ -313,8 +323,7 @@ void cgroup_remove_stale(int parent, const char *except) {
         return;
     }
     while ((entry = readdir(list)))
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-            strcmp(entry->d_name, except) != 0)
+        if (is_of_a_run(entry->d_name) && strcmp(entry->d_name, except) != 0)
             remove_dead(parent, entry->d_name);
     closedir(list);
 }
@@ -340,8 +349,7 @@ static unsigned holding_below(int parent, const char *below, const char *name,
     }
     left = holds(fd, name, search);
     while (depth < DEPTH_MOST && (entry = readdir(list)))
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
-            strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && !is_of_a_run(entry->d_name))
             left += holding_below(fd, entry->d_name, name, search, depth + 1);
     closedir(list);
     return left;
