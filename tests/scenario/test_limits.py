@@ -24,6 +24,8 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 def what_is_missing():
     """Why no limit can hold here, or None: all three controllers in trees that this user may write."""
+    if os.environ.get("MYELIN_LIMITS_HOLD") == "yes":
+        return None  # who says so fails where they do not: tests/conformance/subjects/guest.sh
     if os.geteuid() != 0:
         return "only root may make control groups where these tests run"
     if (CGROUPS / "cgroup.controllers").exists():

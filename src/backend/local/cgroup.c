@@ -125,8 +125,10 @@ struct cgroups *cgroups_open(const char *id) {
         abort();
     cgroup_name(groups->name, id);
     find_trees(groups, id);
-    for (size_t i = 0; i < groups->n_trees; i++)
+    for (size_t i = 0; i < groups->n_trees; i++) {
         cgroup_remove_stale(groups->trees[i].parent_fd, groups->name);
+        scope_clear_dead(groups->trees[i].parent, groups->name);
+    }
     return groups;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/local/scope.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 enum { ANSWER_US = 3 * 1000 * 1000, MOVE_TRIES = 300, MOVE_PAUSE_MS = 10 };
+
+static const char scope_prefix[] = "run-myelin-";
 
 /* The part of sd-bus's documented interface that is used here. */
 typedef struct sd_bus sd_bus;
@@ -170,7 +173,7 @@ bool scope_enter(const char *id, char why[static CGROUP_WHY_MOST]) {
     if (!find_manager(socket))
         return false;
     /* Not with the prefix of run groups: those are looked for, and this is none. */
-    snprintf(name, sizeof name, "run-myelin-%.64s.scope", id);
+    snprintf(name, sizeof name, "%s%.64s.scope", scope_prefix, id);
     if (load(&library))
         is_asked = ask(&library, socket, name, why);
     if (library.handle)
@@ -185,4 +188,31 @@ bool scope_enter(const char *id, char why[static CGROUP_WHY_MOST]) {
         return true;
     snprintf(why, CGROUP_WHY_MOST, "the scope %.150s is not ours to write", spot.path);
     return false;
+}
+
+/* ---- the dead ---- */
+
+void scope_clear_dead(const char *path, const char *except) {
+    const char *last = strrchr(path, '/');
+    char parent[PATH_MAX];
+    struct dirent *entry;
+    DIR *list;
+
+    if (!last || strncmp(last + 1, scope_prefix, strlen(scope_prefix)) != 0)
+        return;
+    snprintf(parent, sizeof parent, "%.*s", (int)(last - path), path);
+    list = opendir(parent);
+    while (list && (entry = readdir(list))) {
+        int fd;
+
+        if (strncmp(entry->d_name, scope_prefix, strlen(scope_prefix)) != 0)
+            continue;
+        fd = openat(dirfd(list), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+            continue; /* gone meanwhile */
+        cgroup_remove_stale(fd, except);
+        close(fd);
+    }
+    if (list)
+        closedir(list);
 }

@@ -20,4 +20,7 @@
  * stays where it was, and `why` says what systemd said, or nothing where there is none. */
 bool scope_enter(const char *id, char why[static CGROUP_WHY_MOST]);
 
+/* Ends what lives in scopes of dead runs that stand beside the one at `path`, if that is one. */
+void scope_clear_dead(const char *path, const char *except);
+
 #endif
