@@ -76,7 +76,7 @@ guest() {
     cp -r "$TESTS/scenario" share/tests/
     cat >share/work <<EOF
 cd /run/stage
-export MYELIN=/run/stage/myelin PYTHONDONTWRITEBYTECODE=1 TMPDIR=/tmp MYELIN_LIMITS_HOLD=yes
+export MYELIN=/run/stage/myelin PYTHONDONTWRITEBYTECODE=1 TMPDIR=/tmp MYELIN_LIMITS_HOLD=yes MYELIN_SCENARIO_SECONDS=90
 exec python3 -m pytest -p no:cacheprovider -q -rs --durations=3 -k '${2:-test}' tests/scenario/test_limits.py
 EOF
     cat >share/start <<'EOF'
@@ -101,9 +101,20 @@ EOF
     TMPDIR=$PWD/umid timeout --kill-after=5 $((limit - 20)) linux.uml mem=1024M "ubd0=layer,$disk" root=/dev/ubda rw \
         con=null con0=fd:0,fd:1 "umid=guest.$$" "guest=$PWD/share" systemd.unified_cgroup_hierarchy=1 selinux=0 quiet \
         </dev/null >console 2>&1
+    end_guest
     cat share/report
     [ "$(cat share/status 2>/dev/null)" = 0 ] || { tail -n 15 console; fail "the guest, as $1: see above"; }
     grep -q ' passed' share/report || fail "nothing ran in the guest"
+}
+
+# Whatever became of the kernel, its processes end with the law.
+end_guest() {
+    local file
+    for file in /proc/[0-9]*/cmdline; do
+        if tr '\0' '\n' 2>/dev/null <"$file" | grep -qxF "umid=guest.$$"; then
+            kill -KILL "$(basename "$(dirname "$file")")" 2>/dev/null
+        fi
+    done 2>/dev/null
 }
 
 test_limits_hold_for_root() { guest root; }
