@@ -4,15 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "codec/json_read.h"
 
 enum {
     JOURNAL_MOST = 1 << 30,
     DEMAND_MOST = 16 * 1024 * 1024,
-    HOLDS_MOST = GPUS_MAX + 1, /* a GPU has one holder; all others are one row */
 };
 
 #define AMOUNT_MOST 4e15 /* thousandths; more is no amount that we wrote */
@@ -27,11 +26,9 @@ void claim_release(struct claim *claim) {
 
 static double time_of(const struct node *line) {
     const struct node *node = node_get(line, "time");
-    struct tm utc = { 0 };
+    int64_t us;
 
-    if (!node || node->kind != NODE_TEXT || !strptime(node->text, "%Y-%m-%dT%H:%M:%S", &utc))
-        return 0;
-    return (double)timegm(&utc);
+    return node && node->kind == NODE_TEXT && time_read(node->text, &us) ? (double)us / 1e6 : 0;
 }
 
 static bool read_amount(const struct node *map, enum resource resource, milli *out) {
@@ -64,6 +61,21 @@ static bool read_gpus(const struct node *list, gpu_set *out) {
     return true;
 }
 
+static bool read_cpus(const struct node *list, struct cpus *out) {
+    if (!list)
+        return true;
+    if (list->kind != NODE_LIST)
+        return false;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct node *cpu = &list->items[i];
+
+        if (cpu->kind != NODE_INT || cpu->integer < 0 || cpu->integer >= CPUS_MAX)
+            return false;
+        cpus_add(out, (uint32_t)cpu->integer);
+    }
+    return true;
+}
+
 static bool read_hold(const struct node *map, struct hold *out) {
     const struct node *rank = node_get(map, "rank");
 
@@ -74,6 +86,8 @@ static bool read_hold(const struct node *map, struct hold *out) {
         if (i != RESOURCE_GPU && !read_amount(map, i, &out->amount[i]))
             return false;
     if (!read_gpus(node_get(map, "gpus"), &out->gpus))
+        return false;
+    if (!read_cpus(node_get(map, "cpus"), &out->cpus))
         return false;
     out->amount[RESOURCE_GPU] = (milli)__builtin_popcountll(out->gpus) * 1000;
     return map->kind == NODE_MAP;
@@ -103,7 +117,7 @@ static void on_reserved(struct claim *claim, const struct node *line) {
     if (!list || list->kind != NODE_LIST)
         return;
     claim->holds.len = 0;
-    for (uint32_t i = 0; i < list->count && claim->holds.len < HOLDS_MOST; i++) {
+    for (uint32_t i = 0; i < list->count && claim->holds.len < CLAIM_HOLDS_MOST; i++) {
         struct hold hold;
 
         if (read_hold(&list->items[i], &hold) && !is_twice(claim, hold.rank))
@@ -172,6 +186,14 @@ static void write_hold(struct json *json, const struct hold *hold) {
             continue;
         json_key(json, resource_name(i));
         json_number(json, (double)hold->amount[i] / 1000);
+    }
+    if (cpus_count(&hold->cpus) > 0) {
+        json_key(json, "cpus");
+        json_array(json);
+        for (uint32_t i = 0; i < CPUS_MAX; i++)
+            if (cpus_has(&hold->cpus, i))
+                json_int(json, i);
+        json_end(json);
     }
     if (hold->gpus) {
         json_key(json, "gpus");

@@ -14,6 +14,9 @@
 #include "model/demand.h"
 #include "store/journal.h"
 
+/* A GPU or a CPU has one holder; all others are one row. */
+enum { CLAIM_HOLDS_MOST = GPUS_MAX + CPUS_MAX + 1 };
+
 struct claim {
     struct arena arena;
     bool waits;           /* and has not reserved yet */

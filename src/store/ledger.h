@@ -26,7 +26,7 @@
 
 struct ledger;
 
-enum { LEDGER_VERSION = 1 }; /* of its tables */
+enum { LEDGER_VERSION = 2 }; /* of its tables */
 
 enum ledger_manner {
     LEDGER_TO_WRITE, /* is made where it is missing */

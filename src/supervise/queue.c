@@ -13,6 +13,7 @@
 #include "backend/local/affinity.h"
 #include "backend/local/cgroup.h"
 #include "backend/local/topology.h"
+#include "base/clock.h"
 #include "store/find.h"
 #include "store/owner.h"
 #include "supervise/blocked.h"
@@ -45,9 +46,9 @@ struct queue {
     int change_fd;
     unsigned n_looks;
     bool is_over, has_told, has_blamed;
-    bool follows;  /* some of its tasks are not pinned, and there are CPUs to keep off */
-    double looked; /* when a look last succeeded */
-    gpu_set *gpus; /* by rank */
+    bool follows;   /* some of its tasks are not pinned, and there are CPUs to keep off */
+    int64_t looked; /* when a look last succeeded, in microseconds */
+    gpu_set *gpus;  /* by rank */
     struct layout layout;
     struct pinning pinning;
     struct placement placement;
@@ -58,13 +59,6 @@ static double now(void) {
     struct timespec at;
 
     clock_gettime(CLOCK_REALTIME, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
-}
-
-static double monotonic(void) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
@@ -452,7 +446,7 @@ static int look(struct queue *queue, struct decision *decision, struct error *er
 /* Somebody else is at the ledger. That is usual for a moment; who stays in the way is told. */
 static void look_again(struct queue *queue, struct error *err) {
     arm(queue->look_event, LOOK_SOON_MS + (uint32_t)(queue->run * 7 % 30));
-    if (queue->has_blamed || monotonic() - queue->looked < STUCK_MS / 1000.0)
+    if (queue->has_blamed || clock_monotonic_us() - queue->looked < STUCK_MS * INT64_C(1000))
         return;
     queue->has_blamed = true;
     ledger_blame(queue->options.home, err);
@@ -479,7 +473,7 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
             refuse(queue, err.message);
         return;
     }
-    queue->looked = monotonic();
+    queue->looked = clock_monotonic_us();
     if (decision.fit == FIT_NOW) {
         queue->follows = queue->pinning.n_pins < queue->options.plan->n_tasks &&
                          cpus_count(&queue->pinning.allowed) > 1 && queue->layout.is_this_machine;
@@ -554,7 +548,7 @@ struct queue *queue_new(struct event_base *base, const struct queue_options *opt
     queue->options = *options;
     queue->observer = *observer;
     queue->run = run_number(options->rundir);
-    queue->looked = monotonic();
+    queue->looked = clock_monotonic_us();
     inventory_read(INVENTORY_WITHOUT_GPUS, &queue->machine, &queue->gpu_list);
     queue_read_layout(options->plan, options->demand, &queue->layout);
     if (options->demand->total[RESOURCE_GPU] > 0)

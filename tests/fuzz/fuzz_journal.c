@@ -82,7 +82,7 @@ static void check_claim(const char *text, size_t size) {
         const size_t n = end ? (size_t)(end - text) : size;
 
         claim_feed(&claim, text, n);
-        require(claim.holds.len <= GPUS_MAX + 1 && !(claim.waits && claim.holds.len));
+        require(claim.holds.len <= CLAIM_HOLDS_MOST && !(claim.waits && claim.holds.len));
         text += n + (end != NULL);
         size -= n + (end != NULL);
     }

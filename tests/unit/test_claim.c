@@ -20,7 +20,10 @@ static const struct demand pair = {
 };
 static const struct hold holds[] = {
     { .rank = HOLD_OF_SEVERAL, .amount = { [RESOURCE_CPU] = 1500, [RESOURCE_MEMORY] = 64000 } },
-    { .rank = 3, .amount = { [RESOURCE_CPU] = 1 }, .gpus = (gpu_set)1 << 63 | 4 },
+    { .rank = 3,
+      .amount = { [RESOURCE_CPU] = 1 },
+      .gpus = (gpu_set)1 << 63 | 4,
+      .cpus = { { 5, [15] = 1 } } },
 };
 
 static struct journal begin(const struct rundir *rundir) {
@@ -62,6 +65,7 @@ static void what_is_written_is_read_back(void **state) {
         assert_int_equal(claim.holds.items[i].rank, holds[i].rank);
         assert_int_equal(claim.holds.items[i].amount[RESOURCE_CPU], holds[i].amount[RESOURCE_CPU]);
         assert_true(claim.holds.items[i].gpus == holds[i].gpus);
+        assert_true(cpus_are_equal(&claim.holds.items[i].cpus, &holds[i].cpus));
     }
     assert_int_equal(claim.holds.items[0].amount[RESOURCE_MEMORY], 64000);
     claim_release(&claim);
@@ -94,7 +98,8 @@ static void what_is_not_sensible_changes_nothing(void **state) {
         "{\"event\": \"queued\", \"demand\": \"\"}",
         "{\"event\": \"reserved\", \"holds\": 7}",
         "{\"event\": \"reserved\", \"holds\": [1, [], {\"cpu\": -1}, {\"cpu\": 1e300},"
-        " {\"gpus\": [64]}, {\"gpus\": [-1]}, {\"gpus\": 3}]}",
+        " {\"gpus\": [64]}, {\"cpus\": [1024]}, {\"cpus\": [-1]}, {\"cpus\": 0}, {\"gpus\": [-1]}, "
+        "{\"gpus\": 3}]}",
     };
     struct claim claim = { 0 };
 
