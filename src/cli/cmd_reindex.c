@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/runs.h"
+#include "codec/json.h"
 #include "store/owner.h"
 #include "store/reindex.h"
 #include "supervise/supervisor.h"
@@ -60,6 +61,42 @@ static void say(struct arena *arena, const char *home, const struct tally *tally
     printf("next run: %lu\n", done->next_id);
 }
 
+static const char *health_name(enum ledger_health health) {
+    switch (health) {
+    case LEDGER_SOUND: return "sound";
+    case LEDGER_MISSING: return "missing";
+    case LEDGER_DAMAGED: return "damaged";
+    case LEDGER_FOREIGN: break;
+    }
+    return "foreign";
+}
+
+static int print_json(const struct tally *tally, const struct reindexed *done) {
+    const struct {
+        const char *key;
+        size_t n;
+    } counts[] = {
+        { "runs", tally->n_runs },       { "living", tally->n_living },
+        { "settled", tally->n_settled }, { "holding", done->n_holding },
+        { "waiting", done->n_waiting },  { "next_id", done->next_id },
+    };
+    struct json json;
+    struct error err;
+
+    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_object(&json);
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        json_key(&json, counts[i].key);
+        json_int(&json, (int64_t)counts[i].n);
+    }
+    json_key(&json, "ledger_was");
+    json_text(&json, health_name(done->health));
+    json_key(&json, "put_aside");
+    json_text(&json, done->aside[0] ? done->aside : NULL);
+    json_end(&json);
+    return json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
+}
+
 static int reindex_home(const struct invocation *in) {
     AUTO(arena) arena = ARENA_INIT;
     struct tally tally = { 0 };
@@ -74,9 +111,16 @@ static int reindex_home(const struct invocation *in) {
         fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
+    if (invocation_has(in, "json"))
+        return print_json(&tally, &done);
     say(&arena, home, &tally, &done);
     return STATUS_OK;
 }
+
+static const struct option options[] = {
+    { .name = "json", .help = "print what was done as a JSON object" },
+    { 0 },
+};
 
 const struct command command_reindex = {
     .name = "reindex",
@@ -90,6 +134,7 @@ const struct command command_reindex = {
         "Runs that go on are not touched and keep what they hold, which their journals say. A "
         "ledger "
         "that cannot be used is renamed to `myelin.db.old.1` and so on, never deleted.",
+    .options = options,
     .examples = "myelin reindex    # once the ledger was told to be damaged\n",
     .run = reindex_home,
 };

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """After a crash, a lost or damaged ledger, a home that is read-only: a sentence, a way out, nothing booked twice."""
+import json
 import os
 import pathlib
 import signal
@@ -206,6 +207,15 @@ def start_doomed(scenario):
     run = detached(scenario, asking(scenario, scenario.script("touch up; exec sleep 600"), cpu=1))
     scenario.wait_for("up")
     return run
+
+
+def test_what_reindex_did_can_be_read_by_a_script(scenario):
+    scenario.home.mkdir()
+    damage(scenario)
+    code, out, err = say(scenario, "reindex", "--json")
+    assert code == 0 and json.loads(out) == {
+        "runs": 0, "living": 0, "settled": 0, "holding": 0, "waiting": 0, "next_id": 1, "ledger_was": "damaged",
+        "put_aside": str(scenario.home / "myelin.db.old.1")}, out + err
 
 
 def test_reindex_gives_dead_runs_their_end(scenario):
