@@ -332,6 +332,17 @@ static int decide_for_good(struct queue *queue, struct decision *decision, struc
     return status;
 }
 
+/* Opens the ledger, again if it was put aside. */
+static int open_current(struct queue *queue, struct error *err) {
+    if (queue->ledger && ledger_was_moved(queue->ledger)) {
+        ledger_close(queue->ledger);
+        queue->ledger = NULL;
+    }
+    if (queue->ledger)
+        return 0;
+    return ledger_open(queue->options.home, LEDGER_TO_WRITE, BUSY_MS, &queue->ledger, err);
+}
+
 /* What is written to a ledger that was put aside, nobody sees. */
 static int check_current(struct queue *queue, struct error *err) {
     if (!ledger_was_moved(queue->ledger))
@@ -391,7 +402,7 @@ static void follow(struct queue *queue) {
     struct cpus before;
     struct error err;
 
-    if (ledger_read(queue->ledger, &view, &err) == 0) {
+    if (open_current(queue, &err) == 0 && ledger_read(queue->ledger, &view, &err) == 0) {
         keep_living(queue, &view);
         if (pinning_follow(&queue->pinning, view.holds.items, view.holds.len, &before))
             affinity_move(&before, &queue->pinning.shared);
@@ -421,14 +432,7 @@ static int look(struct queue *queue, struct decision *decision, struct error *er
     int64_t own;
     int status = 0;
 
-    if (queue->ledger && ledger_was_moved(queue->ledger)) {
-        ledger_close(queue->ledger);
-        queue->ledger = NULL;
-    }
-    if (!queue->ledger &&
-        ledger_open(queue->options.home, LEDGER_TO_WRITE, BUSY_MS, &queue->ledger, err))
-        return -1;
-    if (ledger_read(queue->ledger, &view, err))
+    if (open_current(queue, err) || ledger_read(queue->ledger, &view, err))
         return -1;
     own = find_own(queue, &view);
     if (own != NOWHERE)
