@@ -64,6 +64,19 @@ int64_t runs_now_us(const struct run_record *record) {
     return created_us + (int64_t)((runs_elapsed(record) - record->created_s) * 1e6);
 }
 
+static bool is_here(const struct run_record *record) {
+    char host[HOST_TEXT];
+
+    return record->host && strcmp(record->host, host_name(host)) == 0;
+}
+
+/* A run without an owner is over, also where nobody may write that to its journal. */
+static void tell_lost(struct run_record *record) {
+    record->state = STATE_FAILED;
+    record->reason = "its supervisor is gone; its end cannot be written here";
+    record->exit_status = STATUS_RUN_OWN_FAILURE;
+}
+
 int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err) {
     pid_t pid;
 
@@ -77,7 +90,11 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
     }
     record_release(record);
     supervisor_settle(rundir);
-    return record_read(record, rundir, err);
+    if (record_read(record, rundir, err))
+        return -1;
+    if (!state_is_final(record->state) && is_here(record) && !owner_lives(rundir, &pid))
+        tell_lost(record);
+    return 0;
 }
 
 int runs_misuse_without_run(const struct invocation *invocation) {
