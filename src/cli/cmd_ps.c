@@ -43,7 +43,7 @@ static void add_row(struct listing *listing, const struct run_record *run) {
     else
         table_cell(table, "%u/%u", runs_count(run, STATE_RUNNING), run->n_tasks);
     table_cell(table, "%s", runs_text(&table->arena, run->framework, NAME_MOST));
-    table_cell(table, "%s", runs_ago(&table->arena, run->created_at));
+    table_cell(table, "%s", runs_ago(&table->arena, run, 0));
     table_cell(table, "%s", duration_text(run->elapsed_s).text);
     values = last_values_read(&run->rundir, &table->arena);
     table_cell(table, "%s", last_values_text(&values, METRICS_MOST, &table->arena));

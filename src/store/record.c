@@ -115,6 +115,7 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->directory = kept(record, line, "directory");
     record->made_by = kept(record, line, "made_by");
     record->created_at = kept(record, line, "time");
+    record->created_s = seconds_of(line, "elapsed");
     if (node_get(line, "monotonic"))
         record->monotonic_s = seconds_of(line, "monotonic");
     read_origin(record, node_get(line, "origin"));
@@ -275,6 +276,12 @@ static bool on_notice(struct run_record *record, const struct node *line) {
     return text_of(line, "message") != NULL;
 }
 
+/* For the ledger (claim.h), not for people. */
+static bool on_claim(struct run_record *record, const struct node *line) {
+    (void)record, (void)line;
+    return true;
+}
+
 /* ---- what tasks say of the run ---- */
 
 const char *tracked_kind_name(int kind) {
@@ -344,9 +351,10 @@ static const struct {
     const char *event;
     bool (*apply)(struct run_record *record, const struct node *line);
 } events[] = {
-    { "created", on_created }, { "status", on_status },   { "task", on_task },
-    { "checked", on_checked }, { "notice", on_notice },   { "phase", on_phase },
-    { "attempt", on_attempt }, { "tracked", on_tracked },
+    { "created", on_created }, { "status", on_status }, { "task", on_task },
+    { "checked", on_checked }, { "notice", on_notice }, { "phase", on_phase },
+    { "attempt", on_attempt }, { "queued", on_claim },  { "reserved", on_claim },
+    { "tracked", on_tracked },
 };
 
 void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {
