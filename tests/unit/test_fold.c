@@ -88,7 +88,7 @@ static struct fold_result step(struct folding *folding, enum fold_extent extent)
 
 /* The folder of a task, made if it is missing. */
 static const char *task_path(const struct folding *folding, int rank) {
-    static char path[128];
+    static char path[320];
 
     snprintf(path, sizeof path, "%s/worker.%d", folding->spool, rank);
     mkdir(path, 0755);
@@ -171,7 +171,7 @@ static void points_keep_their_task_and_attempt(void **state) {
     folding_make(&folding);
     a = myelin_open_at(task_path(&folding, 0), 0);
     b = myelin_open_at(task_path(&folding, 5), 2);
-    mkdir(strcat(strcpy((char[128]){ 0 }, folding.spool), "/stranger"), 0755);
+    mkdir(strcat(strcpy((char[256]){ 0 }, folding.spool), "/stranger"), 0755);
     assert_int_equal(log_from(a, "loss", 0, 10), 0);
     assert_int_equal(log_from(b, "loss", 0, 20), 0);
     assert_int_equal(step(&folding, FOLD_LIVING).points, 30);
@@ -297,7 +297,7 @@ static void damage_is_counted_once_and_ends_its_segment_alone(void **state) {
     struct folding folding;
     struct myelin *m;
     struct fold_result result;
-    char path[512];
+    char path[800];
     int fd;
 
     (void)state;
@@ -329,7 +329,7 @@ static void damage_is_counted_once_and_ends_its_segment_alone(void **state) {
 
 static void files_that_are_no_segments_do_no_harm(void **state) {
     struct folding folding;
-    char path[256];
+    char path[800];
     int fd;
 
     (void)state;
