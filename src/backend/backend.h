@@ -19,6 +19,7 @@
 #include "base/error.h"
 
 struct event_base;
+struct cpus;      /* model/cpus.h */
 struct resources; /* model/resources.h */
 
 /* What one task is started with. Owned by the describer, valid until its next call. */
@@ -28,6 +29,7 @@ struct task_start {
     char *const *envp;
     const char *directory;             /* where it starts */
     const struct resources *resources; /* NULL: nothing is asked, nothing is limited */
+    const struct cpus *cpus;           /* where it runs; NULL: wherever the starter may */
 };
 
 /* A limit that a task ran into before it ended. */
@@ -65,7 +67,7 @@ struct gang {
     void (*ended)(void *context, uint32_t rank, const struct task_end *end);
     void (*gone)(void *context);
     void *context;
-    /* Something that people should know, at most once; NULL: nobody listens. */
+    /* Something that people should know, each at most once; NULL: nobody listens. */
     void (*notice)(void *context, const char *sentence);
     /* Of the run, unlike any other's: what is made outside is named after it. May be NULL where
      * no task has limits. */

@@ -23,8 +23,10 @@ static int report_left(const struct rundir *rundir) {
 }
 
 static int follow(const struct invocation *in, const struct rundir *rundir, struct error *err) {
+    const bool as_json = invocation_has(in, "json");
     const struct watch_options options = {
-        .out = stdout,
+        .listener = -1,
+        .out = as_json ? stderr : stdout,
         .style = invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
         .from_end = !invocation_has(in, "from-start"),
     };
@@ -48,6 +50,8 @@ static int follow(const struct invocation *in, const struct rundir *rundir, stru
         report_end(stderr, &run);
         status = run.exit_status == EXIT_STATUS_NONE ? STATUS_RUN_OWN_FAILURE : run.exit_status;
     }
+    if (as_json && runs_print_json(&run))
+        status = STATUS_RUN_OWN_FAILURE;
     record_release(&run);
     return status;
 }
@@ -71,6 +75,7 @@ static int attach(const struct invocation *in) {
 static const struct option options[] = {
     { .name = "from-start", .help = "show all that the tasks have written, not only what comes" },
     { .name = "plain", .help = "print as to a pipe, even on a terminal" },
+    { .name = "json", .help = "print the outcome as JSON; the tasks' lines go to standard error" },
     { 0 },
 };
 

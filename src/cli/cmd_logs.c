@@ -16,9 +16,9 @@ enum { READ_SIZE = FOLLOW_PIECE_MOST };
 
 /* What is asked for. */
 struct request {
-    bool is_following, has_since, has_tail;
+    bool is_following, has_since, has_tail, has_attempt;
     int64_t since_us;
-    uint64_t tail;
+    uint64_t tail, attempt;
 };
 
 /* The logs that are shown, by rank, and those of them that have more, as a heap: the one whose
@@ -26,6 +26,7 @@ struct request {
 struct view {
     const struct invocation *in;
     struct request request;
+    struct arena arena;
     struct run_record record;
     struct plan plan;
     struct logread *logs;
@@ -37,13 +38,6 @@ struct view {
 };
 
 /* ---- the command line ---- */
-
-static int64_t now_us(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* "90", "10s", "5m", "1.5h", "2d": so long ago. */
 static bool read_span(const char *text, int64_t *out) {
@@ -58,7 +52,7 @@ static bool read_span(const char *text, int64_t *out) {
         return false;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (*end == units[i].unit && (*end == '\0' || end[1] == '\0')) {
-            *out = now_us() - (int64_t)(number * units[i].seconds * 1e6);
+            *out = clock_wall_us() - (int64_t)(number * units[i].seconds * 1e6);
             return true;
         }
     return false;
@@ -111,24 +105,31 @@ static bool read_time(const char *text, int64_t *out) {
     return false;
 }
 
+static bool read_count(const char *text, uint64_t *out) {
+    char *end;
+
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return isdigit((unsigned char)text[0]) && !*end && !errno;
+}
+
 static int read_request(const struct invocation *in, struct request *out) {
     const char *since = invocation_value(in, "since"), *tail = invocation_value(in, "tail");
-    char *end;
+    const char *attempt = invocation_value(in, "attempt");
 
     out->is_following = invocation_has(in, "follow");
     out->has_since = since != NULL;
     out->has_tail = tail != NULL;
+    out->has_attempt = attempt != NULL;
     if (since && !read_span(since, &out->since_us) && !read_time(since, &out->since_us))
         return invocation_misuse(in,
                                  "--since takes a time span such as 10s, 5m, 2h or 1d, or a time "
                                  "such as 2026-03-01T12:00:00, not '%s'",
                                  since);
-    if (tail) {
-        errno = 0;
-        out->tail = strtoull(tail, &end, 10);
-        if (!isdigit((unsigned char)tail[0]) || *end || errno)
-            return invocation_misuse(in, "--tail takes a number of lines, not '%s'", tail);
-    }
+    if (tail && !read_count(tail, &out->tail))
+        return invocation_misuse(in, "--tail takes a number of lines, not '%s'", tail);
+    if (attempt && !read_count(attempt, &out->attempt))
+        return invocation_misuse(in, "--attempt takes a number from 0, not '%s'", attempt);
     return 0;
 }
 
@@ -247,18 +248,19 @@ static void raise_file_limit(void) {
     }
 }
 
-static void open_logs(struct view *view, const bool *wanted) {
-    const bool is_over = state_is_final(view->record.state);
+static void open_logs(struct view *view, const bool *wanted, uint32_t attempt) {
+    const bool is_over = state_is_final(view->record.state) || attempt < view->record.n_over;
+    const char *directory = rundir_attempt_logs(&view->record.rundir, attempt, &view->arena);
+    const bool needs_times = view->n_shown > 1 || invocation_has(view->in, "timestamps") ||
+                             invocation_has(view->in, "json");
 
     raise_file_limit();
     for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++) {
         struct logread *log = &view->logs[rank];
         const struct task_name name = task_name(&view->plan.tasks[rank]);
 
-        logread_init(log, view->record.rundir.logs, name.text,
-                     view->n_shown > 1 || invocation_has(view->in, "timestamps") ? LOGREAD_TIMES
-                                                                                 : LOGREAD_BYTES);
-        log->is_done = !wanted[rank];
+        logread_init(log, directory, name.text, needs_times ? LOGREAD_TIMES : LOGREAD_BYTES);
+        log->is_left_out = log->is_done = !wanted[rank];
         log->is_over = is_over || state_is_final(view->record.tasks[rank].state);
         if (log->is_done)
             continue;
@@ -272,7 +274,10 @@ static void open_logs(struct view *view, const bool *wanted) {
 
 /* Follows from where the view stands; returns the exit status. */
 static int go_on(struct view *view, struct error *err) {
-    const struct watch_options options = { .follow = &view->follow, .logs = view->logs };
+    const struct watch_options options = { .listener = -1,
+                                           .follow = &view->follow,
+                                           .logs = view->logs,
+                                           .attempt = record_attempt(&view->record) };
     enum watch_outcome outcome;
     struct run_record record;
     int status;
@@ -285,29 +290,60 @@ static int go_on(struct view *view, struct error *err) {
     return status;
 }
 
+/* Nothing more comes of this attempt: last lines may have no end. */
+static void close_logs(struct view *view, const bool *wanted, bool was_followed) {
+    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++) {
+        if (wanted[rank] && !was_followed)
+            follow_ended(&view->follow, rank);
+        logread_release(&view->logs[rank]);
+    }
+    follow_settle(&view->follow);
+    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
+        follow_goes_on(&view->follow, rank);
+}
+
+static int check_attempt(const struct view *view, struct error *err) {
+    const uint32_t newest = record_attempt(&view->record);
+
+    if (!view->request.has_attempt || view->request.attempt <= newest)
+        return 0;
+    if (newest == 0)
+        return error_set(err, ERROR_NOT_FOUND, "run %s has attempt 0 alone",
+                         view->record.rundir.id);
+    return error_set(err, ERROR_NOT_FOUND, "run %s has no attempt %s: it has 0 to %u",
+                     view->record.rundir.id, invocation_value(view->in, "attempt"), newest);
+}
+
 static int show(struct view *view, const bool *wanted, struct error *err) {
     const struct follow_options options = {
         .out = stdout,
-        .style = invocation_has(view->in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
+        .style = invocation_has(view->in, "json")    ? FOLLOW_JSON
+                 : invocation_has(view->in, "plain") ? FOLLOW_PLAIN
+                                                     : FOLLOW_AS_IT_IS,
         .is_bare = view->n_shown == 1,
         .has_stamps = invocation_has(view->in, "timestamps"),
         .has_status = view->request.is_following,
     };
+    const uint32_t newest = record_attempt(&view->record);
+    uint32_t attempt = view->request.has_tail ? newest : 0, last = newest;
     int status = 0;
 
-    open_logs(view, wanted);
+    if (view->request.has_attempt)
+        attempt = last = (uint32_t)view->request.attempt;
     follow_init(&view->follow, &view->plan, &options);
-    show_what_is_there(view);
-    if (view->request.is_following && !state_is_final(view->record.state)) {
-        status = go_on(view, err);
-    } else {
-        for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
-            if (wanted[rank])
-                follow_ended(&view->follow, rank);
-        follow_settle(&view->follow);
+    for (const uint32_t first = attempt; attempt <= last; attempt++) {
+        const bool goes_on =
+            view->request.is_following && attempt == newest && !state_is_final(view->record.state);
+
+        if (first < last)
+            fprintf(stderr, "myelin: attempt %u\n", attempt);
+        view->follow.attempt = attempt;
+        open_logs(view, wanted, attempt);
+        show_what_is_there(view);
+        if (goes_on)
+            status = go_on(view, err);
+        close_logs(view, wanted, goes_on);
     }
-    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
-        logread_release(&view->logs[rank]);
     follow_release(&view->follow);
     return status;
 }
@@ -326,7 +362,7 @@ static int show_run(struct view *view, const char *name, struct error *err) {
     wanted = ARENA_ARRAY(&arena, bool, n_tasks);
     view->logs = ARENA_ARRAY(&arena, struct logread, n_tasks);
     view->heap = ARENA_ARRAY(&arena, uint32_t, n_tasks);
-    status = choose_all(view, wanted, err);
+    status = choose_all(view, wanted, err) || check_attempt(view, err) ? -1 : 0;
     if (status == 0) {
         for (uint32_t rank = 0; rank < n_tasks; rank++)
             view->n_shown += wanted[rank];
@@ -354,6 +390,7 @@ static int logs(const struct invocation *in) {
     status = show_run(view, in->operands[0], &err) ? STATUS_INVALID : STATUS_OK;
     if (status)
         fprintf(stderr, "myelin: %s\n", err.message);
+    arena_release(&view->arena);
     free(view);
     return status;
 }
@@ -367,8 +404,12 @@ static const struct option options[] = {
       .help = "start with lines of that age (10s, 5m, 2h, 1d) or time (2026-03-01T12:00:00)" },
     { .name = "tail", .argument = "N", .help = "start with the last N lines of each task" },
     { .name = "rank", .argument = "N", .repeats = true, .help = "show the task of that rank" },
+    { .name = "attempt",
+      .argument = "N",
+      .help = "show attempt N alone, counted from 0; all of them unless said" },
     { .name = "timestamps", .letter = 't', .help = "put before each line when it was written" },
     { .name = "plain", .help = "print as to a pipe, even on a terminal" },
+    { .name = "json", .help = "print a JSON object for each line" },
     { 0 },
 };
 
@@ -386,11 +427,18 @@ const struct command command_logs = {
         "a zone is local; times are printed in UTC. Where output could not be kept, because the "
         "disk was full or the log's limit of 10 GiB was reached, the number of bytes is told.\n"
         "\n"
+        "A run that was restarted by `max_restarts` has the logs of each attempt; they are shown "
+        "one "
+        "after the other, and standard error tells where each begins. `--tail` is about the newest "
+        "one.\n"
+        "\n"
         "On a terminal, lines that several tasks write alike are shown once, behind the names of "
         "all of them.",
     .options = options,
     .examples = "myelin logs @                       # of the newest run\n"
                 "myelin logs 12 worker.2 --tail 50   # the last lines of one task\n"
-                "myelin logs 12 -f --since 5m        # the last five minutes, and on\n",
+                "myelin logs 12 -f --since 5m        # the last five minutes, and on\n"
+                "myelin logs 12 --attempt 0          # of the first attempt\n"
+                "myelin logs 12 -f --json | jq .text # for a script, as it comes\n",
     .run = logs,
 };

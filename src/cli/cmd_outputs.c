@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "store/outputs.h"
 
-enum { DATE_TEXT = 48 };
+/* A file may have been given any time: one beyond what fits is told as the last that does. */
+static struct time_text date_text(struct timespec at) {
+    const int64_t most_s = INT64_MAX / 1000000;
+    const int64_t second = at.tv_sec > most_s ? most_s : at.tv_sec < -most_s ? -most_s : at.tv_sec;
 
-static const char *date_text(struct timespec at, char out[DATE_TEXT]) {
-    struct tm utc;
-
-    if (!gmtime_r(&at.tv_sec, &utc) || strftime(out, DATE_TEXT, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
-        snprintf(out, DATE_TEXT, "?");
-    return out;
+    return time_text(second * 1000000, TIME_SECONDS);
 }
 
 static int print_json(const struct outputs *outputs, struct error *err) {
-    char date[DATE_TEXT];
     struct json json;
 
     json_init(&json, JSON_PRETTY, json_to_file, stdout);
@@ -34,7 +31,7 @@ static int print_json(const struct outputs *outputs, struct error *err) {
         json_key(&json, "size");
         json_int(&json, (int64_t)output->size);
         json_key(&json, "modified_at");
-        json_text(&json, date_text(output->modified, date));
+        json_text(&json, date_text(output->modified).text);
         json_key(&json, "link_target");
         json_text(&json, output->target);
         json_end(&json);
@@ -44,7 +41,6 @@ static int print_json(const struct outputs *outputs, struct error *err) {
 }
 
 static void print_table(const struct outputs *outputs, const struct rundir *rundir) {
-    char date[DATE_TEXT];
     struct table table;
 
     if (outputs->list.len == 0) {
@@ -59,7 +55,7 @@ static void print_table(const struct outputs *outputs, const struct rundir *rund
         const struct output *output = &outputs->list.items[i];
 
         table_cell(&table, "%s", runs_bytes(&table.arena, output->size));
-        table_cell(&table, "%s", date_text(output->modified, date));
+        table_cell(&table, "%s", date_text(output->modified).text);
         table_cell(&table, "%s%s%s", runs_text(&table.arena, output->path, 0),
                    output->target ? " -> " : "", runs_text(&table.arena, output->target, 0));
     }
@@ -73,8 +69,8 @@ static int copy(const struct invocation *in, const struct outputs *outputs,
     size_t left_out;
 
     if (outputs_copy(outputs, rundir, directory,
-                     invocation_has(in, "force") ? OUTPUTS_OVERWRITE : OUTPUTS_NEW_ONLY, &left_out,
-                     err))
+                     invocation_has(in, "force") ? OUTPUTS_OVERWRITE : OUTPUTS_NEW_ONLY, NULL,
+                     &left_out, err))
         return -1;
     fprintf(stderr, "copied %zu file%s of run %s to %s\n", outputs->list.len - left_out,
             outputs->list.len - left_out == 1 ? "" : "s", rundir->id, directory);

@@ -37,8 +37,9 @@ static void resource_cells(struct table *table, const struct resources *resource
         range_cell(table, &resources->of[i]);
 }
 
-static void attributes_cell(struct table *table, const struct profile *profile) {
-    const char *list = "";
+static void attributes_cell(struct table *table, const struct plan *plan, uint32_t rank) {
+    const struct profile *profile = plan->tasks[rank].profile;
+    const char *list = plan_pinned(plan, rank) > 0 ? "own CPUs" : "";
 
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++)
         if (profile->given[i])
@@ -67,7 +68,7 @@ static int group_row(struct table *table, const struct plan *plan, const struct 
     table_cell(table, "%u", group->n);
     folded_cell(table, &ranks);
     resource_cells(table, &profile->resources);
-    attributes_cell(table, profile);
+    attributes_cell(table, plan, group->ranks[0]);
     return 0;
 }
 

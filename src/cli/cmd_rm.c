@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/runs.h"
 #include "cli/stopping.h"
+#include "store/origin.h"
 #include "store/owner.h"
 #include "store/remove.h"
 #include "supervise/keeper.h"
@@ -14,14 +16,19 @@ static int end_run(const struct rundir *rundir, struct error *err) {
     static const struct stopping stopping = { .signal = KEEPER_STOP, .timeout_s = -1 };
     bool was_living;
     pid_t pid;
+    int status;
 
     if (!owner_lives(rundir, &pid))
         return 0;
     fprintf(stderr, "myelin: run %s: stopping it\n", rundir->id);
-    return stopping_tell(rundir, &stopping, &was_living, err) ||
-                   stopping_wait(rundir, &stopping, err)
-               ? -1
-               : 0;
+    stopping_catch();
+    status = stopping_tell(rundir, &stopping, &was_living, err);
+    if (status == 0)
+        status = stopping_wait(rundir, &stopping, err);
+    stopping_release();
+    if (status && stopping_was_interrupted())
+        return error_wrap(err, "run %s is not removed", rundir->id);
+    return status;
 }
 
 /* Another host's run may be living there, where its lock is not seen here. */
@@ -39,6 +46,23 @@ static int check_over(const struct rundir *rundir, struct error *err) {
     return status;
 }
 
+/* Its outputs may be those of other runs too. */
+static int check_unused(const struct rundir *rundir, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    const char *home, *user;
+
+    if (strcmp(rundir->outputs_of, rundir->id) != 0)
+        return 0;
+    if (runs_home(&arena, &home, err) ||
+        outputs_user(home, rundir, OUTPUTS_USERS_ANY, &arena, &user, err))
+        return -1;
+    if (user)
+        return error_set(err, ERROR_CONFLICT,
+                         "run %s has the outputs of run %s, which resumed it: remove that first",
+                         rundir->id, user);
+    return 0;
+}
+
 /* Removes under the run's lock: nobody settles or removes it at the same time. */
 static int remove_one(const struct rundir *rundir, bool force, uint64_t *freed, struct error *err) {
     pid_t pid;
@@ -52,44 +76,88 @@ static int remove_one(const struct rundir *rundir, bool force, uint64_t *freed, 
                          rundir->id, rundir->id);
     if ((!force && check_over(rundir, err)) || owner_take(rundir, &lock, err))
         return -1;
-    status = remove_run(rundir, freed, err);
+    status = check_unused(rundir, err) || remove_run(rundir, freed, err) ? -1 : 0;
     close(lock);
     return status;
 }
 
-static int fail(struct arena *arena, const struct error *err) {
-    fprintf(stderr, "myelin: %s\n", runs_text(arena, err->message, 0));
-    return STATUS_INVALID;
+/* A RUN of the command line, and what came of it. */
+struct target {
+    const char *named;
+    struct rundir rundir; /* path NULL: there is none */
+    bool is_removed;
+    uint64_t freed;
+    struct error err; /* of what was not removed */
+};
+
+static void fail(const struct target *target, struct arena *arena) {
+    fprintf(stderr, "myelin: %s\n", runs_text(arena, target->err.message, 0));
+}
+
+static void remove_target(struct target *target, bool force, struct arena *arena) {
+    struct error *err = &target->err;
+
+    if (stopping_was_interrupted())
+        error_set(err, ERROR_CONFLICT, "run %s is not removed: interrupted before",
+                  target->rundir.id);
+    else
+        target->is_removed = remove_one(&target->rundir, force, &target->freed, err) == 0;
+    if (!target->is_removed)
+        fail(target, arena);
+}
+
+static int print_json(const struct target *targets, size_t n) {
+    struct json json;
+    struct error err;
+
+    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_array(&json);
+    for (size_t i = 0; i < n; i++) {
+        const struct target *target = &targets[i];
+
+        write_order_json(&json, target->named, &target->rundir,
+                         target->is_removed ? "removed" : "refused",
+                         target->is_removed ? NULL : target->err.message);
+        json_key(&json, "freed_bytes");
+        json_int(&json, (int64_t)target->freed);
+        json_end(&json);
+    }
+    json_end(&json);
+    return json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
 }
 
 static int rm(const struct invocation *in) {
-    const bool force = invocation_has(in, "force");
+    const bool as_json = invocation_has(in, "json");
     const size_t n = in->n_operands;
     AUTO(arena) arena = ARENA_INIT;
-    struct rundir *rundirs = ARENA_ARRAY(&arena, struct rundir, n);
+    struct target *targets = ARENA_ARRAY(&arena, struct target, n);
     int status = STATUS_OK;
-    struct error err;
-    uint64_t freed;
 
     if (n == 0)
         return runs_misuse_without_run(in);
     /* All are looked up first: once a run is gone, its name or @ would mean another one. */
-    for (size_t i = 0; i < n; i++)
-        if (runs_find(in->operands[i], &arena, &rundirs[i], &err))
-            status = fail(&arena, &err);
     for (size_t i = 0; i < n; i++) {
-        if (!rundirs[i].path)
-            continue;
-        if (remove_one(&rundirs[i], force, &freed, &err))
-            status = fail(&arena, &err);
-        else
-            printf("removed run %s, %s freed\n", rundirs[i].id, runs_bytes(&arena, freed));
+        targets[i].named = in->operands[i];
+        if (runs_find(targets[i].named, &arena, &targets[i].rundir, &targets[i].err))
+            fail(&targets[i], &arena);
     }
-    return status;
+    for (size_t i = 0; i < n; i++) {
+        if (targets[i].rundir.path)
+            remove_target(&targets[i], invocation_has(in, "force"), &arena);
+        if (!targets[i].is_removed)
+            status = STATUS_INVALID;
+        else if (!as_json)
+            printf("removed run %s, %s freed\n", targets[i].rundir.id,
+                   runs_bytes(&arena, targets[i].freed));
+    }
+    if (as_json && print_json(targets, n))
+        status = STATUS_INVALID;
+    return stopping_was_interrupted() ? STATUS_INTERRUPTED : status;
 }
 
 static const struct option options[] = {
     { .name = "force", .help = "stop a run that is going on, then remove it" },
+    { .name = "json", .help = "print what came of it as a list of JSON objects" },
     { 0 },
 };
 
@@ -97,6 +165,7 @@ static const struct status_help statuses[] = {
     { "0", "all of them are removed" },
     { "1", "one of them does not exist, is going on, or cannot be removed" },
     { "2", "the command line is wrong" },
+    { "130", "an interrupt ended the waiting for a run's end: it goes on ending, and is kept" },
     { 0 },
 };
 
@@ -106,7 +175,8 @@ const struct command command_rm = {
     .summary = "remove runs with their logs and outputs",
     .description = "Removes the directory of each run and says how much space that has freed. "
                    "Symbolic links in it are removed, not followed. A run that is going on is not "
-                   "removed unless `--force` is given.\n"
+                   "removed unless `--force` is given; one whose outputs a resumed run goes on "
+                   "with is not removed before that run.\n"
                    "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin rm 12 13 14     # three runs\n"

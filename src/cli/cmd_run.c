@@ -1,249 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
-#include <errno.h>
-#include <math.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "cli/command.h"
-#include "cli/load.h"
-#include "cli/report.h"
-#include "cli/reserve.h"
-#include "cli/watch.h"
-#include "plan/plan.h"
-#include "supervise/blocked.h"
-#include "supervise/supervise.h"
-#include "supervise/supervisor.h"
-
-enum {
-    GRACE_MOST_S = 24 * 3600,
-    TIMEOUT_MOST_S = 30 * 24 * 3600,
-    PROCESSES_MOST = 4 * 1024 * 1024, /* the kernel has no more */
-};
-
-/* The one text that the plan came from, or NULL. */
-static const struct source *only_file(const struct sources *sources) {
-    const struct source *found = NULL;
-
-    for (size_t i = 0; i < sources->list.len; i++) {
-        if (strcmp(sources->list.items[i].name, "-P") == 0)
-            continue;
-        if (found)
-            return NULL;
-        found = &sources->list.items[i];
-    }
-    return found;
-}
-
-/* A span of time from an option, in milliseconds; *out stays where it is not given. */
-static int read_seconds(const struct invocation *in, const char *option, int most_s,
-                        int64_t *out_ms) {
-    const char *text = invocation_value(in, option);
-    char *end;
-    double seconds;
-
-    if (!text)
-        return 0;
-    errno = 0;
-    seconds = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > most_s)
-        return invocation_misuse(in, "--%s takes seconds from 0 to %d, not '%s'", option, most_s,
-                                 text);
-    *out_ms = (int64_t)(seconds * 1000 + 0.5);
-    return 0;
-}
-
-static int read_max_processes(const struct invocation *in, uint32_t *max_processes) {
-    const char *text = invocation_value(in, "max-processes");
-    char *end;
-    long number;
-
-    *max_processes = RUN_MAX_PROCESSES;
-    if (!text)
-        return 0;
-    errno = 0;
-    number = strtol(text, &end, 10);
-    if (end == text || *end || errno || number < 0 || number > PROCESSES_MOST)
-        return invocation_misuse(in, "--max-processes takes a number from 0 to %d, not '%s'",
-                                 PROCESSES_MOST, text);
-    *max_processes = (uint32_t)number;
-    return 0;
-}
-
-/* Follows the run to its end, or until the user goes; returns the exit status. */
-static int follow_run(const struct invocation *in, const struct plan *plan,
-                      const struct rundir *rundir) {
-    const bool as_json = invocation_has(in, "json");
-    const struct watch_options options = {
-        .out = as_json ? stderr : stdout,
-        .style = invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
-        .signals_stop = true,
-        .hangup_stops = invocation_has(in, "stop-on-hangup"),
-    };
-    struct run_record record;
-    enum watch_outcome outcome;
-    struct error err;
-    struct json json;
-    int status;
-
-    report_start(stderr, plan, rundir);
-    if (watch_run(rundir, &options, &record, &outcome, &err)) {
-        fprintf(stderr, "myelin: the run goes on, but cannot be followed: %s\n", err.message);
-        record_release(&record);
-        return STATUS_RUN_OWN_FAILURE;
-    }
-    status = outcome == WATCH_LEFT ? STATUS_RUN_STOPPED : record.exit_status;
-    if (outcome == WATCH_OVER)
-        report_end(stderr, &record);
-    if (as_json) {
-        json_init(&json, JSON_PRETTY, json_to_file, stdout);
-        write_run_json(&json, &record);
-        if (json_finish(&json, &err))
-            status = STATUS_RUN_OWN_FAILURE;
-    }
-    record_release(&record);
-    return status;
-}
-
-static void say_note(void *context, const char *sentence) {
-    (void)context;
-    fprintf(stderr, "myelin: note: %s\n", sentence);
-}
-
-/* Says whether it would start now; returns the exit status. */
-static int rehearse_start(struct reserving *reserving, const char *home) {
-    AUTO(buf) why = BUF_INIT(BLOCKED_MOST);
-    struct ledger_view view = { 0 };
-    struct decision decision;
-    struct error err;
-    int status = STATUS_OK;
-
-    if (reserving->demand.n_tasks == 0) {
-        puts("it would start now: it reserves nothing");
-        return STATUS_OK;
-    }
-    if (reserving_decide(reserving, home, &view, &decision, &err) ||
-        (decision.fit == FIT_LATER &&
-         blocked_sentence(&decision, &view, (double)time(NULL), &why, &err))) {
-        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
-        status = STATUS_RUN_OWN_FAILURE;
-    } else if (decision.fit == FIT_NOW) {
-        puts("it would start now");
-    } else {
-        printf("it would be %s\n", why.data);
-        status = STATUS_INVALID;
-    }
-    ledger_view_release(&view);
-    return status;
-}
-
-static const char *rehearsal_notice(const struct reserving *reserving) {
-    const struct demand_terms *terms = &reserving->terms;
-
-    if (terms->leaves_out[RESOURCE_GPU] || terms->leaves_out[RESOURCE_TPU])
-        return "a rehearsal: the tasks get none of the devices that the file asks for";
-    return NULL;
-}
-
-static int start(const struct invocation *in, const struct loaded *loaded,
-                 struct reserving *reserving, struct supervisor_options *options) {
-    const struct source *file = only_file(&loaded->sources);
-    AUTO(arena) arena = ARENA_INIT;
-    struct rundir rundir;
-    struct error err;
-
-    options->polyaxonfile = file ? file->text : NULL;
-    options->polyaxonfile_len = file ? file->len : 0;
-    options->demand = reserving->demand.n_tasks > 0 ? &reserving->demand : NULL;
-    options->notice = rehearsal_notice(reserving);
-    options->hides_gpus = reserving->terms.leaves_out[RESOURCE_GPU];
-    if (plan_check_local(loaded->plan, &err) || reserving_check(reserving, &err) ||
-        rundir_home(&arena, &options->home, &err)) {
-        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
-        return STATUS_RUN_OWN_FAILURE;
-    }
-    if (invocation_has(in, "dry-run"))
-        return rehearse_start(reserving, options->home);
-    if (!invocation_has(in, "detach"))
-        watch_hold_signals(SIG_BLOCK);
-    if (supervisor_start(loaded->plan, options, &arena, &rundir, &err)) {
-        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
-        return STATUS_RUN_OWN_FAILURE;
-    }
-    plan_local_notes(loaded->plan, say_note, NULL);
-    if (!invocation_has(in, "detach"))
-        return follow_run(in, loaded->plan, &rundir);
-    printf("%s\n", rundir.id);
-    return STATUS_OK;
-}
+#include "cli/launch.h"
 
 static int run(const struct invocation *in) {
-    int64_t grace_ms = RUN_GRACE_MS, timeout_ms = QUEUE_NO_TIMEOUT;
-    struct reserving reserving;
-    struct loaded loaded;
-    uint32_t max_processes = 0;
-    int status = read_seconds(in, "grace", GRACE_MOST_S, &grace_ms);
+    const struct launch launch = { .file = in->n_operands ? in->operands[0] : NULL };
 
-    if (status == 0)
-        status = read_seconds(in, "timeout", TIMEOUT_MOST_S, &timeout_ms);
-    if (status == 0)
-        status = read_max_processes(in, &max_processes);
-    if (status)
-        return status;
     if (in->n_operands > 1)
         return invocation_misuse(in, "one FILE is run at a time; use -f to merge several");
-    load(in, in->n_operands ? in->operands[0] : NULL, &loaded);
-    print_diags(&loaded);
-    status = STATUS_RUN_OWN_FAILURE;
-    if (loaded.plan) {
-        struct supervisor_options options = { .grace_ms = (uint32_t)grace_ms,
-                                              .linger_ms = RUN_LINGER_MS,
-                                              .timeout_ms = timeout_ms,
-                                              .max_processes = max_processes };
-
-        reserving_init(&reserving, in, loaded.plan);
-        status = start(in, &loaded, &reserving, &options);
-        reserving_release(&reserving);
-    }
-    loaded_release(&loaded);
-    return status;
+    return launch_run(in, &launch);
 }
 
-static const struct option options[] = {
-    LOAD_OPTIONS,
-    { .name = "grace",
-      .argument = "SECONDS",
-      .help = "time that tasks get to finish when they are stopped; 10 unless said" },
-    { .name = "max-processes",
-      .argument = "N",
-      .help = "most processes and threads of a task that has limits; 8192 unless said, 0: any "
-              "number" },
-    { .name = "detach", .letter = 'd', .help = "print the run's id and leave it to itself" },
-    { .name = "stop-on-hangup", .help = "stop the run when the terminal is closed" },
-    RESERVE_OPTIONS,
-    { .name = "timeout",
-      .argument = "SECONDS",
-      .help =
-          "give up when its turn has not come by then; it waits as long as it takes unless said" },
-    { .name = "dry-run", .help = "say whether it would start now, and start nothing" },
-    { .name = "plain", .help = "print as to a pipe, even on a terminal" },
-    { .name = "json", .help = "print the outcome as JSON; the tasks' lines go to standard error" },
-    { 0 },
-};
-
-static const struct status_help statuses[] = {
-    { "0", "the run succeeded" },
-    { "N", "the code that the first failing task exited with" },
-    { "126, 127", "a task's command cannot be executed, or was not found" },
-    { "128+N", "the first failing task was ended by signal N" },
-    { "125", "the file or the command line is wrong, or myelin itself failed" },
-    { "130", "the run was stopped, also while it waited" },
-    { "1", "of --dry-run: it would have to wait" },
-    { 0 },
-};
+static const struct option options[] = { LAUNCH_OPTIONS, { 0 } };
 
 const struct command command_run = {
     .name = "run",
@@ -264,8 +30,18 @@ const struct command command_run = {
         "What the tasks request of CPU, memory and GPUs is reserved for the whole gang before "
         "anything starts, first come, first served; until then the run waits, and says for "
         "what. What this machine never has is refused at once. A task sees the GPUs that "
-        "it was granted, by `CUDA_VISIBLE_DEVICES`. A file that requests nothing reserves "
+        "it was granted, by `CUDA_VISIBLE_DEVICES`. One whose limit of CPUs equals its request, in "
+        "whole numbers, is pinned to CPUs of its own. A file that requests nothing reserves "
         "nothing. `myelin why` tells more.\n"
+        "\n"
+        "With `max_restarts` a gang that fails is ended and started again, in the same run and "
+        "with "
+        "the same outputs, but on fresh ports: after 2 seconds (`--backoff`), then after twice as "
+        "long each time, up to 5 minutes. A command that is not found, cannot be executed, refuses "
+        "its arguments or lacks a module fails the run at once. A gang that finds an address in "
+        "use "
+        "at its start is started again once, on other ports, even without `max_restarts`. The exit "
+        "status is that of the last attempt.\n"
         "\n"
         "Ctrl-C stops the run, a second Ctrl-C kills it. Closing the terminal leaves it running: "
         "it has a supervisor of its own. The run is kept in `$MYELIN_HOME/runs/<id>` (`~/.myelin` "
@@ -275,7 +51,7 @@ const struct command command_run = {
     .examples = "myelin run                            # run ./polyaxonfile.yml\n"
                 "myelin run train.yml -P lr=0.1        # run with a parameter changed\n"
                 "myelin run train.yml --json 2>log     # for a script\n",
-    .statuses = statuses,
+    .statuses = launch_statuses,
     .misuse_status = STATUS_RUN_OWN_FAILURE,
     .run = run,
 };

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/history.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "plan/fold.h"
 
-enum { FOLDED_MOST = 1 << 20 };
+enum { FOLDED_MOST = 1 << 20, CPUS_SHOWN = 8 };
 
 /* ---- tasks that fare alike ---- */
 
@@ -102,10 +103,27 @@ static void add_seconds(struct table *table, const struct group *group) {
         table_cell(table, "%s to %s", shortest.text, longest.text);
 }
 
+/* The CPUs of each task of the group, in rank order. */
+static const char *own_cpus(struct table *table, const struct groups *groups) {
+    const char *text = "";
+    uint32_t shown = 0;
+
+    for (uint32_t rank = 0; rank < groups->run->n_tasks; rank++) {
+        const char *cpus = groups->run->tasks[rank].cpus;
+
+        if (groups->of[rank] != groups->wanted || !cpus)
+            continue;
+        if (++shown > CPUS_SHOWN)
+            return arena_printf(&table->arena, "%s ...", text);
+        text = arena_printf(&table->arena, "%s%s%s", text, *text ? " " : "",
+                            runs_text(&table->arena, cpus, 0));
+    }
+    return text;
+}
+
 static void print_tasks(const struct run_record *run) {
-    static const char *const columns[] = {
-        "TASKS", "STATUS", "PID", "END", "DURATION", "LOG LOST"
-    };
+    static const char *const columns[] = { "TASKS",    "STATUS",    "PID",     "END",
+                                           "DURATION", "PINNED TO", "LOG LOST" };
     struct groups groups = { 0 };
     struct table table;
 
@@ -126,6 +144,7 @@ static void print_tasks(const struct run_record *run) {
                    shows_pid ? arena_printf(&table.arena, "%ld", (long)task->pid) : "");
         table_cell(&table, "%s", runs_text(&table.arena, end, 0));
         add_seconds(&table, group);
+        table_cell(&table, "%s", own_cpus(&table, &groups));
         table_cell(&table, "%s", group->log_lost ? runs_bytes(&table.arena, group->log_lost) : "");
     }
     table_print(&table, stdout, terminal_colour(stdout));
@@ -145,14 +164,11 @@ static void print_head(const struct run_record *run, struct arena *arena) {
     const bool is_final = state_is_final(run->state);
     const char *name = runs_text(arena, run->name, 0);
 
-    printf("run %s%s%s%s: %s %s %s\n", run->rundir.id, *name ? " (" : "", name, *name ? ")" : "",
-           runs_status(run),
-           run->state == STATE_SUCCEEDED ? "in"
-           : is_final                    ? "after"
-                                         : "for",
-           duration_text(run->elapsed_s).text);
+    printf("run %s%s%s%s: %s %s\n", run->rundir.id, *name ? " (" : "", name, *name ? ")" : "",
+           runs_status(run), history_span(run, arena));
     print_row("reason", runs_text(arena, run->reason, 0));
     print_row("place", runs_text(arena, run->place, 0));
+    print_row("origin", history_origin(run, arena));
     print_row("uuid", run->uuid);
     print_row("framework", runs_text(arena, run->framework, 0));
     print_row("command", runs_text(arena, run->command, 0));
@@ -175,7 +191,6 @@ static int status_command(const struct invocation *in) {
     struct run_record run;
     struct rundir rundir;
     struct error err;
-    struct json json;
     int status = STATUS_OK;
 
     if (in->n_operands != 1)
@@ -185,15 +200,14 @@ static int status_command(const struct invocation *in) {
         return STATUS_INVALID;
     }
     if (invocation_has(in, "json")) {
-        json_init(&json, JSON_PRETTY, json_to_file, stdout);
-        write_run_json(&json, &run);
-        status = json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
+        status = runs_print_json(&run) ? STATUS_INVALID : STATUS_OK;
     } else if (!run.uuid) {
         printf("run %s has not begun: its journal is empty\n", rundir.id);
     } else {
         print_head(&run, &arena);
         fputs("\n", stdout);
         print_tasks(&run);
+        history_print(stdout, &run);
         if (run.state == STATE_FAILED) {
             fputs("\n", stdout);
             report_failure(stdout, &run);
@@ -212,10 +226,12 @@ const struct command command_status = {
     .name = "status",
     .arguments = "RUN",
     .summary = "show how a run and its tasks fare",
-    .description = "Prints what is known of a run, and its tasks, those that fare alike on one "
-                   "line. Of a run that failed it shows the task that failed first with its last "
-                   "lines.\n"
-                   "\n" RUN_NAMES,
+    .description =
+        "Prints what is known of a run, and its tasks, those that fare alike on one "
+        "line; of a run that was attempted more than once, how each attempt ended. Of a run "
+        "that failed it shows the task that failed first with its last "
+        "lines.\n"
+        "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin status @              # the newest run\n"
                 "myelin status mnist --json   # the newest run named mnist, for a script\n",

@@ -15,6 +15,7 @@ static const struct option options[] = {
     { .name = "timeout",
       .argument = "SECONDS",
       .help = "kill what is left after this time; the run's own grace time unless said" },
+    { .name = "json", .help = "print what came of it as a list of JSON objects" },
     { 0 },
 };
 
@@ -22,6 +23,7 @@ static const struct status_help statuses[] = {
     { "0", "the runs are over, also those that were before" },
     { "1", "there is no such run, or one of them cannot be stopped" },
     { "2", "the command line is wrong" },
+    STOPPING_INTERRUPTED_STATUS,
     { 0 },
 };
 
@@ -30,7 +32,7 @@ const struct command command_stop = {
     .arguments = "RUN...",
     .summary = "stop runs, and wait until nothing of them is left",
     .description = "Tells the tasks of each run to end (SIGTERM), kills those that are left after "
-                   "the grace time, and returns when the run is over.\n"
+                   "the grace time, and returns when the run is over. " STOPPING_INTERRUPTED "\n"
                    "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin stop @               # the newest run\n"

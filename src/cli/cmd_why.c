@@ -1,176 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/load.h"
-#include "cli/reserve.h"
-#include "store/find.h"
-#include "store/owner.h"
-#include "store/record.h"
-#include "supervise/blocked.h"
+#include "cli/runs.h"
 
-static int tell(const struct error *err) {
-    fprintf(stderr, "myelin: %s\n", err->message);
+/* Where the answers go. */
+struct telling {
+    struct answering answering;
+    bool as_json;
+    struct json json;
+    size_t n;
+};
+
+static int fail(const struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+
+    fprintf(stderr, "myelin: %s\n", runs_text(&arena, err->message, 0));
     return STATUS_INVALID;
 }
 
-static const char *ordinal_end(size_t n) {
-    if (n % 100 >= 11 && n % 100 <= 13)
-        return "th";
-    return n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
+static void tell(struct telling *telling, const struct answer *answer) {
+    telling->n++;
+    if (telling->as_json)
+        answer_write_json(&telling->json, &telling->answering, answer);
+    else
+        answer_print(&telling->answering, answer);
 }
 
-/* "  cpu: needs 2 of 4: 1 is free, run 12 holds 3 since 3m", for each that is asked for. */
-static void print_resources(const struct decision *decision, const struct ledger_view *view) {
-    for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
-        AUTO(buf) text = BUF_INIT(BLOCKED_MOST);
+/* ---- runs ---- */
+
+static int tell_of_run(struct telling *telling, const struct rundir *rundir) {
+    struct answer answer;
+    struct error err;
+
+    if (answer_for_run(&telling->answering, rundir, &answer, &err))
+        return fail(&err);
+    tell(telling, &answer);
+    return STATUS_OK;
+}
+
+static int tell_of_named(struct telling *telling, const struct invocation *in) {
+    int status = STATUS_OK;
+
+    for (size_t i = 0; i < in->n_operands; i++) {
+        struct rundir rundir;
         struct error err;
 
-        if (decision->needed[r] == 0 ||
-            shortage_text(decision, view, r, (double)time(NULL), &text, &err))
+        if (runs_find(in->operands[i], &telling->answering.arena, &rundir, &err))
+            status = fail(&err);
+        else if (tell_of_run(telling, &rundir))
+            status = STATUS_INVALID;
+    }
+    return status;
+}
+
+static int tell_of_queue(struct telling *telling, const char *home) {
+    const struct ledger_view *view = &telling->answering.view;
+    int status = STATUS_OK;
+
+    for (size_t i = 0; i < view->queue.len; i++) {
+        struct rundir rundir;
+        struct error err;
+
+        /* One that is removed meanwhile does not wait any more. */
+        if (rundir_open(home, view->queue.items[i].run, &telling->answering.arena, &rundir, &err))
             continue;
-        printf("  %s: needs %s", resource_name(r), milli_text(decision->needed[r]).text);
-        printf(" of %s: %s%s\n", milli_text(decision->capacity[r]).text, text.data,
-               decision->is_short[r] ? "" : "; that is enough");
+        if (tell_of_run(telling, &rundir))
+            status = STATUS_INVALID;
     }
-    if (decision->n_ahead > 0)
-        printf("  run %" PRIu64 " is first in the queue, and nobody overtakes it\n",
-               decision->head);
+    if (telling->n == 0)
+        fputs("no run waits; 'myelin why FILE' tells whether a file would have to\n", stderr);
+    return status;
 }
 
-/* The one run whose end would be enough, the one that has run longest first. */
-static void print_whose_end(const struct situation *situation, size_t i) {
-    for (size_t k = 0; k < situation->n_holds; k++) {
-        const uint64_t run = situation->holds[k].run;
-
-        if ((k == 0 || situation->holds[k - 1].run != run) &&
-            sched_starts_without(situation, i, run)) {
-            printf("  it starts as soon as run %" PRIu64 " ends\n", run);
-            return;
-        }
-    }
-}
-
-/* ---- a run ---- */
-
-static int explain_waiting(struct ledger_view *view, size_t i) {
-    struct machine machine;
-    struct gpus gpus;
-    struct situation situation;
-    struct decision decision;
-
-    inventory_read(INVENTORY_WHOLE, &machine, &gpus);
-    situation = queue_situation(view, &machine, NULL);
-    sched_decide(&situation, i, &decision, NULL);
-    printf("run %" PRIu64 " waits since %s; it is the %zu%s of %zu in the queue\n",
-           view->queue.items[i].run,
-           span_text((double)time(NULL) - view->queue.items[i].since).text, i + 1,
-           ordinal_end(i + 1), view->queue.len);
-    print_resources(&decision, view);
-    if (decision.fit == FIT_NOW)
-        puts("  its turn has come: it is about to start");
-    else
-        print_whose_end(&situation, i);
-    return STATUS_OK;
-}
-
-/* What it holds; false where that is nothing. */
-static bool explain_holding(const struct ledger_view *view, uint64_t run) {
-    bool holds = false;
-
-    for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
-        struct holder holder;
-
-        for (size_t at = 0; next_holder(view, r, &at, &holder);)
-            if (holder.run == run) {
-                printf("%s %s", holds ? "," : "it holds", amount_text(r, holder.amount).text);
-                holds = true;
-            }
-    }
-    return holds;
-}
-
-static int explain_run(const char *home, const struct rundir *rundir) {
-    const uint64_t run = strtoull(rundir->id, NULL, 10);
-    struct ledger_view view = { 0 };
-    struct run_record record;
+static int tell_of_runs(struct telling *telling, const struct invocation *in, const char *home) {
     struct error err;
-    pid_t pid;
 
-    if (queue_look(home, &view, &err))
-        return tell(&err);
-    for (size_t i = 0; i < view.queue.len; i++)
-        if (view.queue.items[i].run == run) {
-            int status = explain_waiting(&view, i);
-
-            ledger_view_release(&view);
-            return status;
-        }
-    if (record_read(&record, rundir, &err)) {
-        ledger_view_release(&view);
-        return tell(&err);
-    }
-    if (!owner_lives(rundir, &pid))
-        printf("run %s does not wait: it is over (%s)%s%s\n", rundir->id, state_name(record.state),
-               record.reason ? ": " : "", record.reason ? record.reason : "");
-    else {
-        printf("run %s does not wait: ", rundir->id);
-        puts(explain_holding(&view, run) ? "" : "it reserves nothing");
-    }
-    record_release(&record);
-    ledger_view_release(&view);
-    return STATUS_OK;
+    if (answering_look(&telling->answering, home, &err))
+        return fail(&err);
+    return in->n_operands > 0 ? tell_of_named(telling, in) : tell_of_queue(telling, home);
 }
 
 /* ---- a file ---- */
 
-static void print_remedy(struct reserving *reserving, struct ledger_view *view,
-                         const struct decision *decision) {
-    const uint32_t n = reserving->plan->n_role[ROLE_WORKER];
-    const uint32_t fewer = reserving_fewer_workers(reserving, view);
-
-    if (fewer > 0)
-        printf("  with n_workers: %u instead of %u it would start now\n", fewer, n);
-    else if (decision->is_short[RESOURCE_CPU] && decision->n_ahead == 0 &&
-             !decision->is_short[RESOURCE_MEMORY] && !decision->is_short[RESOURCE_GPU])
-        puts("  with --oversubscribe it would start now");
-}
-
-static int explain_file(const struct invocation *in, const char *home, const struct plan *plan) {
-    struct ledger_view view = { 0 };
+static int tell_of_file(struct telling *telling, const struct invocation *in, const char *home) {
+    const char *file = in->n_operands > 0 ? in->operands[0] : invocation_value(in, "file");
+    struct plan *plan = load_plan(in);
     struct reserving reserving;
-    struct decision decision;
+    struct answer answer;
     struct error err;
     int status = STATUS_OK;
 
+    if (!plan)
+        return STATUS_INVALID;
     reserving_init(&reserving, in, plan);
-    if (reserving.demand.n_tasks == 0) {
-        puts("it would start now: it reserves nothing");
-    } else if (reserving_check(&reserving, &err)) {
-        printf("it can never start here: %s\n", err.message);
-    } else if (reserving_decide(&reserving, home, &view, &decision, &err)) {
-        status = tell(&err);
-    } else {
-        const struct waiting self = { .demand = reserving.demand };
-        const struct situation situation = queue_situation(&view, &reserving.machine, &self);
-
-        if (decision.fit == FIT_NOW)
-            puts("it would start now");
-        else
-            printf("it would wait, as the %zu%s in the queue\n", situation.n_queue,
-                   ordinal_end(situation.n_queue));
-        print_resources(&decision, &view);
-        if (decision.fit != FIT_NOW) {
-            print_whose_end(&situation, situation.n_queue - 1);
-            print_remedy(&reserving, &view, &decision);
-        }
-    }
-    ledger_view_release(&view);
+    if (answer_for_file(&telling->answering, &reserving, home, file, &answer, &err))
+        status = fail(&err);
+    else
+        tell(telling, &answer);
     reserving_release(&reserving);
+    plan_free(plan);
     return status;
 }
 
@@ -180,41 +113,50 @@ static bool is_file(const char *text) {
     return stat(text, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
+/* Whether the command line speaks of a file: by its operand, or by options that only files have. */
+static bool names_file(const struct invocation *in) {
+    for (size_t i = 0; i < in->n_operands; i++)
+        if (is_file(in->operands[i]))
+            return true;
+    return in->n_operands == 0 && (invocation_has(in, "file") || invocation_has(in, "param"));
+}
+
 static int why(const struct invocation *in) {
+    struct telling telling = { .as_json = invocation_has(in, "json") };
     AUTO(arena) arena = ARENA_INIT;
-    struct rundir rundir;
     const char *home;
     struct error err;
-    struct plan *plan;
     int status;
 
-    if (in->n_operands > 1)
-        return invocation_misuse(in, "one RUN or FILE is explained at a time");
-    if (rundir_home(&arena, &home, &err))
-        return tell(&err);
-    if (in->n_operands == 1 && !is_file(in->operands[0])) {
-        if (find_run(home, in->operands[0], &arena, &rundir, &err))
-            return tell(&err);
-        return explain_run(home, &rundir);
+    if (in->n_operands > 1 && names_file(in))
+        return invocation_misuse(in, "one FILE is explained at a time, and no RUN beside it");
+    if (runs_home(&arena, &home, &err))
+        return fail(&err);
+    if (telling.as_json) {
+        json_init(&telling.json, JSON_PRETTY, json_to_file, stdout);
+        json_array(&telling.json);
     }
-    plan = load_plan(in);
-    if (!plan)
-        return STATUS_INVALID;
-    status = explain_file(in, home, plan);
-    plan_free(plan);
+    status = names_file(in) ? tell_of_file(&telling, in, home) : tell_of_runs(&telling, in, home);
+    if (telling.as_json) {
+        json_end(&telling.json);
+        if (json_finish(&telling.json, &err))
+            status = STATUS_INVALID;
+    }
+    answering_release(&telling.answering);
     return status;
 }
 
 static const struct option options[] = {
     LOAD_OPTIONS,
     RESERVE_OPTIONS,
+    { .name = "json", .help = "print a list of JSON objects" },
     { 0 },
 };
 
 const struct command command_why = {
     .name = "why",
-    .arguments = "[RUN | FILE]",
-    .summary = "say why a run waits, or whether a file would have to",
+    .arguments = "[RUN... | FILE]",
+    .summary = "say why runs wait, or whether a file would have to",
     .description =
         "Of a run that waits it says, for each resource, what is needed, what is free, who holds "
         "the rest since when, its place in the queue, and whose end would let it start.\n"
@@ -222,11 +164,13 @@ const struct command command_why = {
         "Of a file it says the same as if it were started now, and with how many workers it would "
         "not have to wait. Every answer comes from the function that places the runs.\n"
         "\n"
-        "What exists as a file is taken as one; without an operand the usual names of "
-        "polyaxonfiles are looked for.",
+        "Without an operand it tells of every run that waits. What exists as a file is taken as "
+        "one.\n"
+        "\n" RUN_NAMES,
     .options = options,
     .operand_kind = ARGUMENT_FILE,
-    .examples = "myelin why 12           # why does run 12 wait?\n"
+    .examples = "myelin why              # why does every run wait that does?\n"
+                "myelin why 12           # why does run 12 wait?\n"
                 "myelin why train.yml    # would it start now?\n",
     .run = why,
 };

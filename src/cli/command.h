@@ -22,7 +22,7 @@ enum {
     STATUS_INVALID = 1,           /* the file is wrong, or the thing asked for does not exist */
     STATUS_MISUSE = 2,            /* the command line is wrong */
     STATUS_RUN_OWN_FAILURE = 125, /* of `run`: myelin's own failure, or misuse */
-    STATUS_RUN_STOPPED = 130,
+    STATUS_INTERRUPTED = 130,     /* who waits was told to go; of `run`: the run was stopped */
 };
 
 enum argument_kind {

@@ -7,6 +7,7 @@
 extern const struct command command_attach;
 extern const struct command command_check;
 extern const struct command command_completion;
+extern const struct command command_copy;
 extern const struct command command_help;
 extern const struct command command_kill;
 extern const struct command command_logs;
@@ -15,6 +16,8 @@ extern const struct command command_node;
 extern const struct command command_outputs;
 extern const struct command command_plan;
 extern const struct command command_ps;
+extern const struct command command_restart;
+extern const struct command command_resume;
 extern const struct command command_rm;
 extern const struct command command_run;
 extern const struct command command_schema;
@@ -28,7 +31,8 @@ const struct command *const commands[] = {
     &command_run,  &command_check,   &command_plan,
     &command_ps,   &command_status,  &command_why,
     &command_logs, &command_attach,  &command_stop,
-    &command_kill, &command_outputs, &command_rm,
+    &command_kill, &command_restart, &command_resume,
+    &command_copy, &command_outputs, &command_rm,
     &command_node, &command_schema,  &command_completion,
     &command_man,  &command_help,    &command_version,
     NULL,

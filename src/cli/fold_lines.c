@@ -177,3 +177,10 @@ void fold_lines_ended(struct fold_lines *fold, uint32_t rank) {
     fold->is_ended[rank] = true;
     fold->n_awaited--;
 }
+
+void fold_lines_goes_on(struct fold_lines *fold, uint32_t rank) {
+    if (!fold->is_ended[rank])
+        return;
+    fold->is_ended[rank] = false;
+    fold->n_awaited++;
+}

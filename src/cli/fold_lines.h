@@ -54,6 +54,8 @@ void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, s
                      int64_t stamp, int64_t now_us);
 /* The rank writes no more: nobody waits for it. */
 void fold_lines_ended(struct fold_lines *fold, uint32_t rank);
+/* It writes again. */
+void fold_lines_goes_on(struct fold_lines *fold, uint32_t rank);
 void fold_lines_tick(struct fold_lines *fold, int64_t now_us);
 void fold_lines_flush(struct fold_lines *fold);
 bool fold_lines_holds(const struct fold_lines *fold);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/terminal.h"
+#include "codec/json.h"
 #include "plan/fold.h"
 
 /* Colours that can be told apart on dark and light grounds, handed out by rank. */
@@ -122,12 +122,17 @@ static void put_prefix(struct follow *follow, uint32_t rank) {
         put(follow, task->prefix, task->prefix_len);
 }
 
-/* "2026-03-01T12:00:00.123Z ". The date is worked out once a second. */
+/* The date is worked out once for the lines of one time. */
+static const char *stamp_text(struct follow *follow, int64_t stamp) {
+    if (stamp != follow->told_stamp)
+        follow->stamp_text = time_text(stamp, TIME_MILLISECONDS);
+    follow->told_stamp = stamp;
+    return follow->stamp_text.text;
+}
+
+/* "2026-03-01T12:00:00.123Z " */
 static void put_stamp(struct follow *follow, int64_t stamp) {
-    const int64_t second = stamp / 1000000;
-    struct tm utc;
-    time_t time = (time_t)second;
-    char text[64];
+    const char *text;
 
     if (!follow->options.has_stamps)
         return;
@@ -135,13 +140,9 @@ static void put_stamp(struct follow *follow, int64_t stamp) {
         put(follow, "-                        ", STAMP_BYTES);
         return;
     }
-    if (second != follow->stamp_second && gmtime_r(&time, &utc)) {
-        strftime(follow->stamp_text, sizeof follow->stamp_text, "%Y-%m-%dT%H:%M:%S", &utc);
-        follow->stamp_second = second;
-    }
-    put(follow, text,
-        (size_t)snprintf(text, sizeof text, "%s.%03dZ ", follow->stamp_text,
-                         (int)(stamp % 1000000 / 1000)));
+    text = stamp_text(follow, stamp);
+    put(follow, text, strlen(text));
+    put(follow, " ", 1);
 }
 
 static void put_harmless(struct follow *follow, const char *line, size_t n) {
@@ -191,11 +192,57 @@ static void show_folded(void *context, const struct folded *folded) {
     put(follow, "\n", 1);
 }
 
+/* In pieces of json.c's own buffer, which fit behind WRITE_AT. */
+static int put_json(void *context, const char *bytes, size_t n, struct error *err) {
+    (void)err;
+    flush_full(context);
+    put(context, bytes, n);
+    return 0;
+}
+
+static void begin_json(struct follow *follow, struct json *json, int64_t stamp) {
+    json_init(json, JSON_COMPACT, put_json, follow);
+    json_object(json);
+    json_key(json, "task");
+    json_text(json, task_name(&follow->plan->tasks[follow->rank]).text);
+    json_key(json, "rank");
+    json_int(json, follow->rank);
+    json_key(json, "attempt");
+    json_int(json, follow->attempt);
+    json_key(json, "time");
+    json_text(json, stamp == FOLLOW_NO_STAMP ? NULL : stamp_text(follow, stamp));
+    json_key(json, "text");
+}
+
+static void end_json(struct follow *follow, struct json *json) {
+    struct error err;
+
+    json_end(json);
+    if (json_finish(json, &err) == 0)
+        put_json(follow, "\n", 1, &err);
+}
+
+static void show_json_line(struct follow *follow, const char *line, size_t n, int64_t stamp) {
+    struct json json;
+
+    begin_json(follow, &json, stamp);
+    json_text_n(&json, line, n);
+    if (follow->tasks[follow->rank].lines.goes_on) {
+        json_key(&json, "goes_on");
+        json_bool(&json, true);
+    }
+    end_json(follow, &json);
+}
+
 static void show_line(void *context, const char *line, size_t n) {
     struct follow *follow = context;
     const int64_t stamp = follow->stamp;
 
     follow->stamp = follow->new_stamp;
+    if (follow->options.style == FOLLOW_JSON) {
+        show_json_line(follow, line, n, stamp);
+        return;
+    }
     if (follow->fold) {
         fold_lines_feed(follow->fold, follow->rank, line, n, stamp, follow->now_us);
         return;
@@ -262,10 +309,19 @@ void follow_output(struct follow *follow, uint32_t rank, int64_t stamp, int64_t 
 void follow_lost(struct follow *follow, uint32_t rank, uint64_t lost) {
     struct followed *task = &follow->tasks[rank];
     char sentence[80];
+    struct json json;
 
     follow->rank = rank;
     follow->stamp = follow->new_stamp = task->stamp;
     lines_flush(&task->lines, show_line, follow);
+    if (follow->options.style == FOLLOW_JSON) {
+        begin_json(follow, &json, task->stamp);
+        json_null(&json);
+        json_key(&json, "lost_bytes");
+        json_int(&json, (int64_t)lost);
+        end_json(follow, &json);
+        return;
+    }
     if (follow->is_raw && follow->len > 0 && follow->out[follow->len - 1] != '\n')
         put(follow, "\n", 1);
     show_line(follow, sentence,
@@ -282,6 +338,11 @@ void follow_ended(struct follow *follow, uint32_t rank) {
     lines_release(&task->lines);
     if (follow->fold)
         fold_lines_ended(follow->fold, rank);
+}
+
+void follow_goes_on(struct follow *follow, uint32_t rank) {
+    if (follow->fold)
+        fold_lines_goes_on(follow->fold, rank);
 }
 
 void follow_tick(struct follow *follow, int64_t now_us) {
@@ -331,19 +392,23 @@ void follow_init(struct follow *follow, const struct plan *plan,
         .plan = plan,
         .options = *options,
         .fd = fileno(options->out),
-        .is_terminal = options->style != FOLLOW_PLAIN && isatty(fileno(options->out)) == 1,
-        .is_coloured = options->style != FOLLOW_PLAIN && terminal_colour(options->out),
+        .is_terminal = options->style == FOLLOW_AS_IT_IS && isatty(fileno(options->out)) == 1,
+        .is_coloured = options->style == FOLLOW_AS_IT_IS && terminal_colour(options->out),
         .harmless = BUF_INIT(4 * LINE_MOST + 16),
-        .stamp_second = INT64_MIN,
+        .told_stamp = FOLLOW_NO_STAMP,
         .tasks = calloc(plan->n_tasks, sizeof *follow->tasks),
         .out = malloc(OUT_SIZE),
     };
     if (!follow->tasks || !follow->out)
         abort();
+    for (uint32_t rank = 0; rank < plan->n_tasks; rank++)
+        follow->tasks[rank].stamp = FOLLOW_NO_STAMP;
     fflush(options->out);
     follow->options.has_status &= follow->is_terminal;
-    follow->is_raw = options->is_bare && !options->has_stamps && !follow->is_terminal;
-    follow->is_plain = !options->is_bare && !options->has_stamps && !follow->is_terminal;
+    if (options->style != FOLLOW_JSON && !options->has_stamps && !follow->is_terminal) {
+        follow->is_raw = options->is_bare;
+        follow->is_plain = !options->is_bare;
+    }
     if (follow->is_terminal && plan->n_tasks > 1 && !options->is_bare)
         follow->fold = fold_lines_new(plan->n_tasks, show_folded, follow);
     follow->width = width_of_names(follow);

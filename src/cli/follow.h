@@ -5,13 +5,14 @@
  *
  * On a terminal the lines are made harmless, what several tasks say alike is folded into one
  * line (fold_lines.h), and a status line can stand below; elsewhere lines are passed on byte for
- * byte. A reader that is slow slows only this: the run goes on, and its logs are whole.
+ * byte, or as JSON. A reader that is slow slows only this: the run goes on, and its logs are whole.
  */
 #ifndef CLI_FOLLOW_H
 #define CLI_FOLLOW_H
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "cli/fold_lines.h"
 #include "cli/lines.h"
 #include "cli/statusline.h"
@@ -20,6 +21,7 @@
 enum follow_style {
     FOLLOW_AS_IT_IS, /* as the output takes it */
     FOLLOW_PLAIN,    /* as to a pipe, even on a terminal */
+    FOLLOW_JSON,     /* one object a line, as docs/json.md has them */
 };
 
 struct follow_options {
@@ -50,6 +52,7 @@ struct follow {
     bool is_broken; /* nobody reads any more */
     int width;      /* of names */
 
+    uint32_t attempt;  /* of the run: told with each line of JSON; set by who knows */
     uint32_t rank;     /* whose lines are being shown */
     int64_t stamp;     /* of the next line */
     int64_t new_stamp; /* of the lines behind it */
@@ -61,8 +64,8 @@ struct follow {
     char *out; /* what is to be written */
     size_t len;
     struct buf harmless;
-    int64_t stamp_second; /* that is in stamp_text */
-    char stamp_text[32];
+    int64_t told_stamp; /* that is in stamp_text */
+    struct time_text stamp_text;
 };
 
 #define FOLLOW_NO_STAMP INT64_MIN
@@ -80,6 +83,9 @@ void follow_output(struct follow *follow, uint32_t rank, int64_t stamp, int64_t 
 void follow_lost(struct follow *follow, uint32_t rank, uint64_t lost);
 /* The task is over: its last line may have no end. */
 void follow_ended(struct follow *follow, uint32_t rank);
+
+/* Another attempt of the task begins. */
+void follow_goes_on(struct follow *follow, uint32_t rank);
 
 /* Lines that were held long enough are shown; what is shown reaches the reader. */
 void follow_tick(struct follow *follow, int64_t now_us);

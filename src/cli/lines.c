@@ -37,6 +37,28 @@ static void give(struct lines *lines, const char *bytes, size_t n, line_sink *si
     lines->len = 0;
 }
 
+/* Where a text that goes on can be cut without parting the bytes of a character. */
+static size_t cut_before_character(const char *text, size_t n) {
+    size_t back = 1;
+
+    while (back < 4 && ((unsigned char)text[n - back] & 0xc0) == 0x80)
+        back++;
+    return (unsigned char)text[n - back] >= 0xc0 && utf8_length(text + n - back, back) == 0
+               ? n - back
+               : n;
+}
+
+/* Gives out a piece of a line that is too long. */
+static void give_piece(struct lines *lines, line_sink *sink, void *context) {
+    const size_t n = cut_before_character(lines->partial, lines->len);
+
+    lines->goes_on = true;
+    sink(context, lines->partial, n);
+    lines->goes_on = false;
+    lines->len -= n;
+    memmove(lines->partial, lines->partial + n, lines->len);
+}
+
 void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sink, void *context) {
     while (n) {
         const size_t room = LINE_MOST - lines->len;
@@ -47,7 +69,8 @@ void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sin
             give(lines, bytes, (size_t)(end - bytes), sink, context);
             taken = (size_t)(end - bytes) + 1;
         } else if (n > room) {
-            give(lines, bytes, room, sink, context);
+            keep(lines, bytes, room);
+            give_piece(lines, sink, context);
             taken = room;
         } else {
             keep(lines, bytes, n);
@@ -118,45 +141,11 @@ out:
     return used;
 }
 
-void tail_feed(struct tail *tail, const char *bytes, size_t n) {
-    if (n == 0)
-        return;
-    if (!tail->ring) {
-        tail->ring = malloc(TAIL_BYTES);
-        if (!tail->ring)
-            abort();
-    }
-    if (n > TAIL_BYTES) {
-        bytes += n - TAIL_BYTES;
-        n = TAIL_BYTES;
-    }
-    tail->len = tail->len + n < TAIL_BYTES ? tail->len + n : TAIL_BYTES;
-    while (n) {
-        const size_t room = TAIL_BYTES - tail->at;
-        const size_t part = n < room ? n : room;
-
-        memcpy(tail->ring + tail->at, bytes, part);
-        tail->at = (tail->at + part) % TAIL_BYTES;
-        bytes += part;
-        n -= part;
-    }
-}
-
-static void copy_out(const struct tail *tail, char *out) {
-    const size_t first = (tail->at + TAIL_BYTES - tail->len) % TAIL_BYTES;
-    const size_t part = TAIL_BYTES - first < tail->len ? TAIL_BYTES - first : tail->len;
-
-    memcpy(out, tail->ring + first, part);
-    memcpy(out + part, tail->ring, tail->len - part);
-}
-
-void tail_lines(const struct tail *tail, line_sink *sink, void *context) {
-    char text[TAIL_BYTES];
-    size_t end = tail->len, start, lines = 1;
+void tail_lines(const char *text, size_t n, line_sink *sink, void *context) {
+    size_t end = n, start, lines = 1;
 
     if (end == 0)
         return;
-    copy_out(tail, text);
     if (text[end - 1] == '\n')
         end--;
     for (start = end; start > 0; start--)
@@ -164,16 +153,11 @@ void tail_lines(const struct tail *tail, line_sink *sink, void *context) {
             break;
     while (start <= end) {
         const char *stop = memchr(text + start, '\n', end - start);
-        const size_t n = stop ? (size_t)(stop - text) - start : end - start;
+        const size_t len = stop ? (size_t)(stop - text) - start : end - start;
 
-        sink(context, text + start, n);
-        start += n + 1;
+        sink(context, text + start, len);
+        start += len + 1;
     }
-}
-
-void tail_release(struct tail *tail) {
-    free(tail->ring);
-    *tail = (struct tail){ 0 };
 }
 
 /* The length of a colour sequence "ESC [ 1;31 m" at the start, or 0. */

@@ -6,12 +6,13 @@
 #ifndef CLI_LINES_H
 #define CLI_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
 
 enum {
-    LINE_MOST = 64 * 1024, /* a longer line is cut into pieces of this size */
+    LINE_MOST = 64 * 1024, /* a longer line is cut into pieces of about this size */
     TAIL_BYTES = 8 * 1024,
     TAIL_LINES = 20,
 };
@@ -23,6 +24,7 @@ typedef void line_sink(void *context, const char *line, size_t n);
 struct lines {
     char *partial;
     size_t len, capacity;
+    bool goes_on; /* while the sink is called: it has a piece, and more of the line comes */
 };
 
 void lines_feed(struct lines *lines, const char *bytes, size_t n, line_sink *sink, void *context);
@@ -38,17 +40,8 @@ enum { LINES_SLACK = 64 };
 size_t lines_prefix(const char *bytes, size_t n, const char *prefix, size_t prefix_len, char *out,
                     size_t room, size_t *taken);
 
-/* The last bytes of an output. A zeroed struct is ready; memory comes with the first byte. */
-struct tail {
-    char *ring;
-    size_t at; /* where the next byte goes */
-    size_t len;
-};
-
-void tail_feed(struct tail *tail, const char *bytes, size_t n);
-/* The last TAIL_LINES lines; of the first, only what was kept. */
-void tail_lines(const struct tail *tail, line_sink *sink, void *context);
-void tail_release(struct tail *tail);
+/* The last TAIL_LINES lines of a text. */
+void tail_lines(const char *text, size_t n, line_sink *sink, void *context);
 
 /* Appends the line so that it cannot steer a terminal: colours (SGR sequences) and valid
  * UTF-8 stay, of parts that overwrite each other by CR the last one is shown, control

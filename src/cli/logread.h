@@ -20,9 +20,10 @@ struct logread {
     const char *directory;
     char task[24];
     enum logread_manner manner;
-    bool is_over; /* nothing is written any more: set by who knows */
-    bool is_done; /* nothing is to be read any more: for who reads several */
-    int fd;       /* -1: the task has not written yet */
+    bool is_over;     /* nothing is written any more: set by who knows */
+    bool is_done;     /* nothing is to be read any more: for who reads several */
+    bool is_left_out; /* nobody asked for this task */
+    int fd;           /* -1: the task has not written yet */
     uint64_t offset;
     uint64_t limit;  /* nothing from here on is read; UINT64_MAX unless set */
     int64_t time_us; /* of the byte at the offset */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
+#include "base/signals.h"
+#include "cli/history.h"
 #include "cli/lines.h"
 #include "plan/fold.h"
 #include "supervise/tasklog.h"
@@ -18,7 +19,23 @@ static bool any_task(const void *run, uint32_t rank) {
 }
 
 static bool stopped_task(const void *run, uint32_t rank) {
-    return ((const struct run_record *)run)->tasks[rank].state == STATE_STOPPED;
+    const struct task_record *task = &((const struct run_record *)run)->tasks[rank];
+
+    return task->state == STATE_STOPPED && task->started_s >= 0;
+}
+
+static bool unstarted_task(const void *run, uint32_t rank) {
+    const struct task_record *task = &((const struct run_record *)run)->tasks[rank];
+
+    return task->state == STATE_STOPPED && task->started_s < 0;
+}
+
+/* A run that failed while it waited for its turn has nothing to show of its tasks. */
+static bool came_to_tasks(const struct run_record *run) {
+    for (uint32_t rank = 0; rank < run->n_tasks; rank++)
+        if (run->tasks[rank].started_s >= 0)
+            return true;
+    return run->first_failed >= 0;
 }
 
 /* "before master.0, worker[0-2,5] after", or nothing when no task is wanted. */
@@ -48,16 +65,12 @@ struct duration_text duration_text(double seconds) {
 }
 
 void describe_end(const struct task_record *task, char *out, size_t size) {
-    const char *signal_name = task->signal ? sigabbrev_np(task->signal) : NULL;
-
     if (!state_is_final(task->state))
         snprintf(out, size, "%s", "");
     else if (task->exit_code >= 0)
         snprintf(out, size, "exited with code %d", task->exit_code);
     else if (task->signal)
-        snprintf(out, size, "was ended by signal %d%s%s%s", task->signal,
-                 signal_name ? " (SIG" : "", signal_name ? signal_name : "",
-                 signal_name ? ")" : "");
+        snprintf(out, size, "was ended by %s", signal_text(task->signal).text);
     else
         snprintf(out, size, "%s", task->reason ? task->reason : "did not start");
 }
@@ -75,13 +88,11 @@ void report_start(FILE *out, const struct plan *plan, const struct rundir *rundi
 static void last_lines(const struct run_record *run, uint32_t rank, line_sink *sink,
                        void *context) {
     AUTO(buf) output = BUF_INIT(TAIL_BYTES);
-    struct tail tail = { 0 };
+    AUTO(arena) arena = ARENA_INIT;
 
-    tasklog_tail(run->rundir.logs, task_name(&run->task_names[rank]).text, &output);
-    tail_feed(&tail, output.data, output.len);
-    if (output.len)
-        tail_lines(&tail, sink, context);
-    tail_release(&tail);
+    tasklog_tail(rundir_attempt_logs(&run->rundir, record_attempt(run), &arena),
+                 task_name(&run->task_names[rank]).text, &output);
+    tail_lines(output.data, output.len, sink, context);
 }
 
 struct shown_lines {
@@ -115,14 +126,18 @@ void report_failure(FILE *out, const struct run_record *run) {
         if (shown.heading && run->tasks[rank].started_s >= 0)
             fprintf(out, "  %s wrote nothing\n", name.text);
     }
+    if (!came_to_tasks(run))
+        return;
     print_folded(out, "  stopped because of it: ", &plan, stopped_task, run, "\n");
+    print_folded(out, "  not started because of it: ", &plan, unstarted_task, run, "\n");
     fprintf(out, "  logs: %s\n", run->rundir.logs);
 }
 
 void report_end(FILE *out, const struct run_record *run) {
-    fprintf(out, "run %s %s%s %s %s", run->rundir.id, run->state == STATE_STOPPED ? "was " : "",
-            state_name(run->state), run->state == STATE_SUCCEEDED ? "in" : "after",
-            duration_text(run->elapsed_s).text);
+    AUTO(arena) arena = ARENA_INIT;
+
+    fprintf(out, "run %s %s%s %s", run->rundir.id, run->state == STATE_STOPPED ? "was " : "",
+            state_name(run->state), history_span(run, &arena));
     if (run->state != STATE_FAILED) {
         fputs("\n", out);
         return;
@@ -134,23 +149,12 @@ void report_end(FILE *out, const struct run_record *run) {
 /* ---- JSON ---- */
 
 void json_time_after(struct json *json, const char *start, double seconds) {
-    struct tm utc = { 0 };
-    const char *rest = start ? strptime(start, "%Y-%m-%dT%H:%M:%S", &utc) : NULL;
-    double fraction = rest && *rest == '.' ? strtod(rest, NULL) : 0;
-    char date[32], text[64];
-    int64_t ms;
-    time_t whole;
+    int64_t us;
 
-    if (!rest) {
+    if (time_read(start, &us))
+        json_text(json, time_text(us + (int64_t)(seconds * 1e6), TIME_MILLISECONDS).text);
+    else
         json_null(json);
-        return;
-    }
-    ms = (int64_t)timegm(&utc) * 1000 + (int64_t)((fraction + seconds) * 1000);
-    whole = (time_t)(ms / 1000);
-    gmtime_r(&whole, &utc);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text, sizeof text, "%s.%03dZ", date, (int)(ms % 1000));
-    json_text(json, text);
 }
 
 static double to_milliseconds(double seconds) {
@@ -202,6 +206,10 @@ static void json_task(struct json *json, const struct run_record *run, uint32_t 
     if (task->pid && !state_is_final(task->state)) {
         json_key(json, "pid");
         json_int(json, task->pid);
+    }
+    if (task->cpus) {
+        json_key(json, "cpus");
+        json_text(json, task->cpus);
     }
     if (task->log_lost) {
         json_key(json, "log_bytes_lost");
@@ -287,6 +295,7 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_key(json, "left_nothing");
     json_bool(json, run->left_nothing);
     json_first_failed(json, run);
+    history_json(json, run);
     json_key(json, "tasks");
     json_array(json);
     for (uint32_t rank = 0; rank < run->n_tasks; rank++)

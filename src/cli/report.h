@@ -18,7 +18,7 @@ void report_start(FILE *out, const struct plan *plan, const struct rundir *rundi
 void report_end(FILE *out, const struct run_record *run);
 
 /* What belongs to a failure besides its sentence: the hint, the last lines of the first failing
- * task, who was stopped because of it, where the logs are. */
+ * task, who was stopped or not started because of it, where the logs are. */
 void report_failure(FILE *out, const struct run_record *run);
 
 /* "3.2s", "2m05s", "1h20m". */

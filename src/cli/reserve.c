@@ -75,6 +75,15 @@ int reserving_decide(struct reserving *reserving, const char *home, struct ledge
     return 0;
 }
 
+void reserving_pin(const struct reserving *reserving, const struct ledger_view *view,
+                   struct pinning *out) {
+    struct layout layout;
+
+    queue_read_layout(reserving->plan, &reserving->demand, &layout);
+    pinning_choose(out, reserving->plan, &reserving->demand, &layout, view->holds.items,
+                   view->holds.len);
+}
+
 static bool starts_with_workers(struct reserving *reserving, struct ledger_view *view, uint32_t n) {
     AUTO(arena) arena = ARENA_INIT;
     struct demand_terms terms = reserving->terms;

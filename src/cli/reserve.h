@@ -42,6 +42,10 @@ MUST_CHECK int reserving_check(const struct reserving *reserving, struct error *
 MUST_CHECK int reserving_decide(struct reserving *reserving, const char *home,
                                 struct ledger_view *view, struct decision *out, struct error *err);
 
+/* Which CPUs its tasks would have for themselves; to be released. */
+void reserving_pin(const struct reserving *reserving, const struct ledger_view *view,
+                   struct pinning *out);
+
 /* The largest number of workers with which it would start now, by the same decision; 0: not even
  * with one, or it has none that it could do without. */
 uint32_t reserving_fewer_workers(struct reserving *reserving, struct ledger_view *view);

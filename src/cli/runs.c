@@ -7,15 +7,16 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/report.h"
 #include "codec/utf8.h"
 #include "store/find.h"
+#include "store/host.h"
 #include "store/owner.h"
 #include "supervise/supervisor.h"
 
-enum { LOOK_EVERY_MS = 10, SECONDS_MOST = 24 * 3600 };
+enum { SECONDS_MOST = 24 * 3600 };
 
 /* ---- runs ---- */
 
@@ -35,29 +36,18 @@ int runs_find(const char *text, struct arena *arena, struct rundir *out, struct 
     return runs_home(arena, &home, err) || find_run(home, text, arena, out, err) ? -1 : 0;
 }
 
-/* Seconds since the epoch; negative for what is no time. */
-static double time_of(const char *text) {
-    struct tm utc = { 0 };
-    const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &utc) : NULL;
+/* By the clock of the journal, where that is this boot's. Else by the wall clock since the newest
+ * line: that may have been set back meanwhile, and a run never gets younger by it. */
+double runs_elapsed(const struct run_record *record) {
+    char boot[BOOT_TEXT];
+    double counted = 0;
+    int64_t since_us;
 
-    if (!rest)
-        return -1;
-    return (double)timegm(&utc) + (*rest == '.' ? strtod(rest, NULL) : 0);
-}
-
-static double now(void) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_REALTIME, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
-}
-
-/* The wall clock may have been set back meanwhile: a run never gets younger by it. */
-static void count_on(struct run_record *record) {
-    double since = time_of(record->updated_at);
-
-    if (since >= 0 && now() > since)
-        record->elapsed_s += now() - since;
+    if (record->monotonic_s >= 0 && record->boot_id && strcmp(record->boot_id, boot_id(boot)) == 0)
+        counted = (double)clock_monotonic_us() / 1e6 - record->monotonic_s;
+    else if (time_read(record->updated_at, &since_us))
+        counted = record->elapsed_s + (double)(clock_wall_us() - since_us) / 1e6;
+    return counted > record->elapsed_s ? counted : record->elapsed_s;
 }
 
 int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err) {
@@ -68,7 +58,7 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
     if (!record->uuid || state_is_final(record->state))
         return 0;
     if (owner_lives(rundir, &pid)) {
-        count_on(record);
+        record->elapsed_s = runs_elapsed(record);
         return 0;
     }
     record_release(record);
@@ -78,23 +68,6 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
 
 int runs_misuse_without_run(const struct invocation *invocation) {
     return invocation_misuse(invocation, "which RUN? 'myelin ps -a' lists them; @ is the newest");
-}
-
-bool runs_wait(const struct rundir *rundir, double seconds) {
-    const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
-    struct timespec start, at;
-    pid_t pid;
-
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    while (owner_lives(rundir, &pid)) {
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        if (seconds >= 0 &&
-            (double)(at.tv_sec - start.tv_sec) + (double)(at.tv_nsec - start.tv_nsec) / 1e9 >=
-                seconds)
-            return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
 }
 
 int runs_read_seconds(const struct invocation *invocation, const char *option, double *out) {
@@ -116,7 +89,8 @@ int runs_read_seconds(const struct invocation *invocation, const char *option, d
 /* ---- in few words ---- */
 
 const char *runs_status(const struct run_record *run) {
-    if (!state_is_final(run->state) && run->phase && strcmp(run->phase, "stopping") == 0)
+    if (!state_is_final(run->state) && run->phase &&
+        (strcmp(run->phase, "stopping") == 0 || strcmp(run->phase, "waiting") == 0))
         return run->phase;
     return state_name(run->state);
 }
@@ -134,10 +108,12 @@ const char *runs_ago(struct arena *arena, const char *time) {
         double seconds;
         const char *unit;
     } units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
-    double at = time_of(time), age = now() - at;
+    double age;
+    int64_t at_us;
 
-    if (at < 0)
+    if (!time_read(time, &at_us))
         return "";
+    age = (double)(clock_wall_us() - at_us) / 1e6;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (age >= units[i].seconds)
             return arena_printf(arena, "%.0f%s ago", floor(age / units[i].seconds), units[i].unit);
@@ -232,4 +208,31 @@ void write_run_summary_json(struct json *json, const struct run_record *run) {
     json_number(json, floor(run->elapsed_s * 1000 + 0.5) / 1000);
     write_counts(json, run);
     json_end(json);
+}
+
+int runs_print_json(struct run_record *run) {
+    struct error err;
+    struct json json;
+
+    if (!state_is_final(run->state))
+        run->elapsed_s = runs_elapsed(run);
+    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    write_run_json(&json, run);
+    return json_finish(&json, &err);
+}
+
+void write_order_json(struct json *json, const char *named, const struct rundir *rundir,
+                      const char *outcome, const char *error) {
+    json_object(json);
+    json_key(json, "named");
+    json_text(json, named);
+    json_key(json, "id");
+    if (rundir->path)
+        json_int(json, strtol(rundir->id, NULL, 10));
+    else
+        json_null(json);
+    json_key(json, "outcome");
+    json_text(json, outcome);
+    json_key(json, "error");
+    json_text(json, error);
 }

@@ -31,18 +31,17 @@ MUST_CHECK int runs_find(const char *text, struct arena *arena, struct rundir *o
  * the caller. */
 MUST_CHECK int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err);
 
+/* The seconds since a living run was made. */
+double runs_elapsed(const struct run_record *record);
+
 /* For a command line that names no RUN: says so and returns the exit status. */
 int runs_misuse_without_run(const struct invocation *invocation);
-
-/* Waits until nobody owns the run any more; false when it still is after `seconds` (negative:
- * as long as it takes). */
-bool runs_wait(const struct rundir *rundir, double seconds);
 
 /* Reads a time span in seconds from an option. Returns 0, or the exit status of misuse. *out
  * stays as it is where the option is not given. */
 int runs_read_seconds(const struct invocation *invocation, const char *option, double *out);
 
-/* Of a living run the phase where it says more: "stopping". */
+/* Of a living run the phase where it says more: "stopping"; "waiting", for its next attempt. */
 const char *runs_status(const struct run_record *run);
 /* How many tasks are in that state. */
 uint32_t runs_count(const struct run_record *run, enum state state);
@@ -54,6 +53,16 @@ const char *runs_bytes(struct arena *arena, uint64_t n);
 /* A text that a run brings, on one line, that cannot steer a terminal; at most so many
  * characters, 0 for all. "" for NULL. */
 const char *runs_text(struct arena *arena, const char *text, size_t most);
+
+/* The long form, as `status` prints it, to standard output. Returns 0, or -1 when that cannot be
+ * written, which is told once for all commands when the program ends. */
+int runs_print_json(struct run_record *run);
+
+/* Begins what came of an order to a run, as `stop` and `rm` print it; the caller ends the object.
+ * `named`: as on the command line. The directory may have no path, where there is no such run;
+ * `error` is NULL where there was none. */
+void write_order_json(struct json *json, const char *named, const struct rundir *rundir,
+                      const char *outcome, const char *error);
 
 /* The short form, as `ps` prints it (docs/json.md). */
 void write_run_summary_json(struct json *json, const struct run_record *run);

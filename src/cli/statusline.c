@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend/local/descendants.h"
+#include "base/clock.h"
 #include "cli/report.h"
+#include "cli/runs.h"
 
 enum {
     LOOK_EVERY_US = 1000 * 1000,
@@ -18,23 +19,23 @@ enum {
 
 /* ---- what processes use ---- */
 
+/* `ticks` only grows as long as the root lives. */
+struct usage {
+    uint64_t ticks, memory;
+};
+
 static void add_usage(struct usage *sum, const struct process *process) {
     sum->ticks += process->ticks;
     sum->memory += (uint64_t)process->pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void usage_below(pid_t root, struct usage *out) {
-    const double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
+static void usage_below(pid_t root, struct usage *out) {
     struct processes below = { 0 };
     struct process process;
-    struct timespec now;
 
-    *out = (struct usage){ .root_age_s = -1 };
+    *out = (struct usage){ 0 };
     if (!process_read(root, &process))
         return;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    out->root_age_s =
-        (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)process.born / ticks_per_s;
     add_usage(out, &process);
     descendants_of(root, &below, NULL);
     for (size_t i = 0; i < below.list.len; i++)
@@ -48,15 +49,8 @@ void statusline_init(struct statusline *status, int fd) {
     *status = (struct statusline){ .fd = fd, .cpu_percent = -1 };
 }
 
-static int64_t now_us(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 static void look(struct statusline *status, pid_t owner) {
-    const int64_t before = now_us();
+    const int64_t before = clock_monotonic_us();
     struct usage usage;
     int64_t cost;
 
@@ -68,10 +62,8 @@ static void look(struct statusline *status, pid_t owner) {
                               (double)sysconf(_SC_CLK_TCK) / (double)(before - status->looked_us);
     status->cpu_ticks = usage.ticks;
     status->memory = usage.memory;
-    if (usage.root_age_s >= 0)
-        status->elapsed_s = usage.root_age_s;
     status->looked_us = before;
-    cost = now_us() - before;
+    cost = clock_monotonic_us() - before;
     status->next_look_us =
         before + (cost * LOOK_SHARE > LOOK_EVERY_US ? cost * LOOK_SHARE : LOOK_EVERY_US * 9 / 10);
 }
@@ -99,7 +91,7 @@ void statusline_update(struct statusline *status, const struct run_record *recor
     n = snprintf(status->text, sizeof status->text, "%s · %u/%u task%s · %s%s · %s",
                  record->phase ? record->phase : state_name(record->state), running,
                  record->n_tasks, record->n_tasks == 1 ? "" : "s", cpu, memory,
-                 duration_text(status->elapsed_s).text);
+                 duration_text(runs_elapsed(record)).text);
     status->columns = 0;
     for (int i = 0; i < n && i < (int)sizeof status->text; i++)
         status->columns += (status->text[i] & 0xc0) != 0x80;

@@ -32,7 +32,6 @@ struct statusline {
     int64_t looked_us, next_look_us;
     double cpu_percent; /* negative: not known yet */
     uint64_t memory;
-    double elapsed_s;
 };
 
 void statusline_init(struct statusline *status, int fd);
@@ -43,12 +42,5 @@ void statusline_update(struct statusline *status, const struct run_record *recor
 /* What takes the line away, and what puts it there: the number of bytes in `out`. */
 size_t statusline_erase(struct statusline *status, char out[static STATUSLINE_BYTES]);
 size_t statusline_draw(struct statusline *status, char out[static STATUSLINE_BYTES]);
-
-/* What processes use. `ticks` only grows as long as the root lives. */
-struct usage {
-    uint64_t ticks, memory;
-    double root_age_s; /* negative: it is gone */
-};
-void usage_below(pid_t root, struct usage *out);
 
 #endif

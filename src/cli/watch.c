@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/watch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdarg.h>
@@ -13,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "store/owner.h"
+#include "supervise/bell.h"
 #include "supervise/keeper.h"
 #include "supervise/supervisor.h"
 
@@ -21,6 +25,7 @@ enum {
     READ_SIZE = FOLLOW_PIECE_MOST,
     JOURNAL_LINE_MOST = 1 << 20,
     OWNER_WAITS_MOST = 10000,
+    OWNER_WAIT_MS = 5000,
     LOOK_EVERY_MS = 1000, /* whether the run still has an owner; also for a lost notification */
 };
 
@@ -35,6 +40,10 @@ struct watcher {
     struct follow own_follow, *follow; /* NULL: not begun, or nothing is shown */
     struct logread *own_logs, *logs;   /* by rank */
     bool *has_news;                    /* by rank: its log may have grown */
+    struct arena arena;                /* of the directories of logs */
+    uint32_t attempt;                  /* whose logs are shown */
+    const char *logs_path;             /* of that attempt */
+    uint32_t n_drained;                /* attempts that are over and whose logs were shown whole */
     bool has_caught_up;
     int journal_fd;
     struct buf journal; /* the beginning of a line */
@@ -48,13 +57,6 @@ struct watcher {
 };
 
 /* ---- what is shown ---- */
-
-static int64_t now_us(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 static void say(struct watcher *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
@@ -82,11 +84,12 @@ static void read_log(struct watcher *w, uint32_t rank) {
     struct log_piece piece;
 
     log->is_over = is_over(w, rank);
-    if (logread_next(log, w->bytes, sizeof w->bytes, &piece)) {
+    if ((w->has_news[rank] || log->fd >= 0) &&
+        logread_next(log, w->bytes, sizeof w->bytes, &piece)) {
         if (piece.lost)
             follow_lost(w->follow, rank, piece.lost);
         else
-            follow_output(w->follow, rank, piece.time_us, now_us(), w->bytes, piece.n);
+            follow_output(w->follow, rank, piece.time_us, clock_wall_us(), w->bytes, piece.n);
         return;
     }
     w->has_news[rank] = false;
@@ -108,8 +111,75 @@ static bool read_logs(struct watcher *w) {
         more |= !w->logs[rank].is_done && (w->has_news[rank] || is_over(w, rank));
     }
     if (w->follow)
-        follow_tick(w->follow, now_us());
+        follow_tick(w->follow, clock_wall_us());
     return more;
+}
+
+/* The file of one task has changed; of which one, its name says. */
+static void note_log(struct watcher *w, const char *file) {
+    const char *suffix = strrchr(file, '.');
+    char name[sizeof((struct task_name *)0)->text];
+    int64_t rank;
+
+    if (!suffix || strcmp(suffix, ".log") != 0 || suffix - file >= (ptrdiff_t)sizeof name)
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)(suffix - file), file);
+    rank = plan_find_named(&w->plan, name);
+    if (rank >= 0)
+        w->has_news[rank] = true;
+}
+
+/* Tasks whose logs are there have written. The others are opened when their logs come up, which is
+ * told: a task that writes nothing costs nothing. */
+static void look_for_logs(struct watcher *w) {
+    DIR *directory = opendir(w->logs_path);
+    const struct dirent *entry;
+
+    while (directory && (entry = readdir(directory)))
+        note_log(w, entry->d_name);
+    if (directory)
+        closedir(directory);
+}
+
+/* ---- attempts ---- */
+
+/* An attempt is over, and its logs were not shown to their end: the journal waits until they
+ * were, so that what it says of the next attempt comes behind them. */
+static bool is_held(const struct watcher *w) {
+    return w->follow && w->n_drained < w->record->n_over && !state_is_final(w->record->state);
+}
+
+/* The logs of this attempt are those that are watched from now on. */
+static void enter_attempt(struct watcher *w, uint32_t attempt) {
+    w->attempt = attempt;
+    w->logs_path = rundir_attempt_logs(w->rundir, attempt, &w->arena);
+    /* Without a notification the slow look remains. */
+    if (w->options->listener < 0)
+        inotify_add_watch(w->notify_fd, w->logs_path, IN_MODIFY | IN_CREATE);
+}
+
+/* The logs of the tasks, from their start, in the directory of the attempt. */
+static void open_logs(struct watcher *w) {
+    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++) {
+        if (w->logs[rank].is_left_out)
+            continue;
+        logread_release(&w->logs[rank]);
+        logread_init(&w->logs[rank], w->logs_path, task_name(&w->plan.tasks[rank]).text,
+                     w->logs[rank].manner);
+        if (w->options->from_end && !w->has_caught_up)
+            logread_skip_to_end(&w->logs[rank]);
+    }
+    look_for_logs(w);
+}
+
+static void follow_attempt(struct watcher *w) {
+    if (!w->follow || w->attempt >= record_attempt(w->record))
+        return;
+    enter_attempt(w, record_attempt(w->record));
+    w->follow->attempt = w->attempt;
+    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++)
+        follow_goes_on(w->follow, rank);
+    open_logs(w);
 }
 
 /* The journal has said which tasks there are: their logs can be followed. */
@@ -122,25 +192,25 @@ static void begin_following(struct watcher *w) {
     if (w->follow || w->record->n_tasks == 0 || !(options->out || options->follow))
         return;
     w->plan = record_plan(w->record);
-    w->has_news = malloc(w->plan.n_tasks * sizeof *w->has_news);
+    w->has_news = calloc(w->plan.n_tasks, sizeof *w->has_news);
     if (!w->has_news)
         abort();
-    memset(w->has_news, true, w->plan.n_tasks);
+    enter_attempt(w, options->attempt);
     w->follow = options->follow;
     w->logs = options->logs;
-    if (w->follow)
+    if (w->follow) { /* it has shown those before */
+        w->n_drained = options->attempt;
+        look_for_logs(w);
         return;
+    }
     w->follow = &w->own_follow;
     follow_init(w->follow, &w->plan, &shown);
     w->logs = w->own_logs = calloc(w->plan.n_tasks, sizeof *w->logs);
     if (!w->logs)
         abort();
-    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++) {
-        logread_init(&w->logs[rank], w->rundir->logs, task_name(&w->plan.tasks[rank]).text,
-                     LOGREAD_BYTES);
-        if (options->from_end)
-            logread_skip_to_end(&w->logs[rank]);
-    }
+    for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++)
+        w->logs[rank] = (struct logread){ .manner = LOGREAD_BYTES, .fd = -1 };
+    open_logs(w);
 }
 
 /* ---- the journal ---- */
@@ -150,8 +220,25 @@ static void feed_line(struct watcher *w, const char *line, size_t n) {
 
     record_feed(w->record, line, n, &notice);
     begin_following(w);
+    follow_attempt(w);
     if (notice && (w->has_caught_up || !w->options->from_end))
         say(w, "%s", notice);
+}
+
+/* Feeds the whole lines that were read, up to one that holds the others back. */
+static void feed_lines(struct watcher *w) {
+    size_t at = 0;
+    char *end;
+
+    while (!is_held(w) && (end = memchr(w->journal.data + at, '\n', w->journal.len - at))) {
+        feed_line(w, w->journal.data + at, (size_t)(end - w->journal.data) - at);
+        at = (size_t)(end - w->journal.data) + 1;
+    }
+    if (at == 0)
+        return;
+    memmove(w->journal.data, w->journal.data + at, w->journal.len - at);
+    w->journal.len -= at;
+    w->journal.data[w->journal.len] = '\0';
 }
 
 static void read_journal(struct watcher *w) {
@@ -160,29 +247,27 @@ static void read_journal(struct watcher *w) {
 
     if (w->journal_fd < 0)
         w->journal_fd = open(w->rundir->journal, O_RDONLY | O_CLOEXEC);
-    while (w->journal_fd >= 0 && (n = read(w->journal_fd, w->bytes, sizeof w->bytes)) > 0) {
-        size_t at = 0;
-        char *end;
-
+    feed_lines(w);
+    while (w->journal_fd >= 0 && !is_held(w) &&
+           (n = read(w->journal_fd, w->bytes, sizeof w->bytes)) > 0) {
         if (buf_append(&w->journal, w->bytes, (size_t)n, &err))
             buf_clear(&w->journal); /* no line of ours is that long */
-        while ((end = memchr(w->journal.data + at, '\n', w->journal.len - at))) {
-            feed_line(w, w->journal.data + at, (size_t)(end - w->journal.data) - at);
-            at = (size_t)(end - w->journal.data) + 1;
-        }
-        memmove(w->journal.data, w->journal.data + at, w->journal.len - at);
-        w->journal.len -= at;
-        w->journal.data[w->journal.len] = '\0';
+        feed_lines(w);
     }
 }
 
 /* The last line is written a moment before its writer is gone: nothing of a run is left only then.
  */
-static void wait_for_owner(const struct rundir *rundir) {
+static void wait_for_owner(const struct watcher *w) {
     const struct timespec pause = { .tv_nsec = 500000 };
+    struct pollfd bell = { .fd = w->options->listener, .events = POLLIN };
+    uint32_t heard[64];
     pid_t pid;
 
-    for (int i = 0; i < OWNER_WAITS_MOST && owner_lives(rundir, &pid); i++)
+    while (bell.fd >= 0 && poll(&bell, 1, OWNER_WAIT_MS) > 0)
+        if (bell_hear(bell.fd, heard, ARRAY_LEN(heard)) < 0)
+            break;
+    for (int i = 0; i < OWNER_WAITS_MOST && owner_lives(w->rundir, &pid); i++)
         nanosleep(&pause, NULL);
 }
 
@@ -196,8 +281,14 @@ static void look(struct watcher *w) {
     const struct timeval hold = { .tv_usec = FOLD_HOLD_US };
 
     read_journal(w);
-    w->has_caught_up = true;
+    w->has_caught_up |= !is_held(w);
     if (read_logs(w)) {
+        event_active(w->more_event, EV_TIMEOUT, 0);
+        return;
+    }
+    if (is_held(w)) {
+        follow_settle(w->follow);
+        w->n_drained = w->record->n_over;
         event_active(w->more_event, EV_TIMEOUT, 0);
         return;
     }
@@ -207,28 +298,19 @@ static void look(struct watcher *w) {
         return;
     if (w->follow)
         follow_settle(w->follow);
-    wait_for_owner(w->rundir);
+    wait_for_owner(w);
     finish(w, WATCH_OVER);
 }
 
 /* ---- events ---- */
 
-/* The file of one task has changed; of which one, its name says. */
 static void note_news(struct watcher *w, const struct inotify_event *event) {
-    const char *suffix = event->len ? strrchr(event->name, '.') : NULL;
-    char name[sizeof((struct task_name *)0)->text];
-    int64_t rank;
-
     if (!w->follow)
         return;
     if (event->mask & IN_Q_OVERFLOW)
-        memset(w->has_news, true, w->plan.n_tasks);
-    if (!suffix || strcmp(suffix, ".log") != 0 || suffix - event->name >= (ptrdiff_t)sizeof name)
-        return;
-    snprintf(name, sizeof name, "%.*s", (int)(suffix - event->name), event->name);
-    rank = plan_find_named(&w->plan, name);
-    if (rank >= 0)
-        w->has_news[rank] = true;
+        look_for_logs(w);
+    if (event->len)
+        note_log(w, event->name);
 }
 
 static void on_notify(evutil_socket_t fd, short what, void *context) {
@@ -246,6 +328,25 @@ static void on_notify(evutil_socket_t fd, short what, void *context) {
     look(w);
 }
 
+/* Ends when the run has: the last of its processes held the bell. */
+static void on_bell(evutil_socket_t fd, short what, void *context) {
+    struct watcher *w = context;
+    uint32_t *heard = (uint32_t *)(void *)w->bytes;
+    const int n = bell_hear(fd, heard, sizeof w->bytes / sizeof *heard);
+
+    (void)what;
+    for (int i = 0; w->follow && i < n; i++)
+        if (heard[i] == BELL_ALL)
+            look_for_logs(w);
+        else if (heard[i] < w->plan.n_tasks)
+            w->has_news[heard[i]] = true;
+    if (n < 0) {
+        event_del(w->notify_event);
+        event_active(w->look_event, EV_TIMEOUT, 0);
+    } else
+        look(w);
+}
+
 static void on_more(evutil_socket_t fd, short what, void *context) {
     (void)fd, (void)what;
     look(context);
@@ -260,6 +361,11 @@ static void on_resize(evutil_socket_t fd, short what, void *context) {
         follow_show_status(w->follow, w->record, pid);
 }
 
+/* What the journal and the logs hold was not shown whole yet. */
+static bool has_more(const struct watcher *w) {
+    return is_held(w) || evtimer_pending(w->more_event, NULL);
+}
+
 static void on_look(evutil_socket_t fd, short what, void *context) {
     const struct timeval again = { .tv_sec = LOOK_EVERY_MS / 1000 };
     struct watcher *w = context;
@@ -267,14 +373,18 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
 
     (void)fd, (void)what;
     if (w->follow)
-        memset(w->has_news, true, w->plan.n_tasks); /* a notification may have been lost */
+        look_for_logs(w); /* a notification may have been lost */
     look(w);
+    if (has_more(w)) {
+        evtimer_add(w->look_event, &again);
+        return;
+    }
     if (!state_is_final(w->record->state) && !owner_lives(w->rundir, &pid)) {
         read_journal(w); /* the owner may have gone right after its last line */
         if (!state_is_final(w->record->state))
             supervisor_settle(w->rundir);
         look(w);
-        if (!state_is_final(w->record->state))
+        if (!state_is_final(w->record->state) && !has_more(w))
             finish(w, WATCH_LEFT); /* another host's run, or one that cannot be written to */
     } else if (w->follow && w->has_looked && !state_is_final(w->record->state))
         follow_show_status(w->follow, w->record, pid);
@@ -286,10 +396,8 @@ static void stop_run(struct watcher *w, int number) {
     struct error err;
     bool again = w->interrupts++ > 0;
 
-    say(w,
-        again ? "SIG%s again: killing the tasks"
-              : "SIG%s: stopping the tasks; once more kills them",
-        sigabbrev_np(number));
+    say(w, again ? "%s again: killing the tasks" : "%s: stopping the tasks; once more kills them",
+        signal_name(number).text);
     if (w->interrupts > 2) {
         say(w, "left while tasks are still ending");
         finish(w, WATCH_LEFT);
@@ -336,17 +444,23 @@ static void add_signals(struct watcher *w) {
     watch_hold_signals(SIG_UNBLOCK);
 }
 
+static int watch_files(struct watcher *w, struct error *err) {
+    w->notify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (w->notify_fd < 0 ||
+        inotify_add_watch(w->notify_fd, w->rundir->path, IN_MODIFY | IN_CREATE) < 0 ||
+        inotify_add_watch(w->notify_fd, w->rundir->logs, IN_MODIFY | IN_CREATE) < 0)
+        return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
+    return 0;
+}
+
 static int watcher_init(struct watcher *w, struct error *err) {
     w->base = event_base_new();
     if (!w->base)
         abort();
-    w->notify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (w->notify_fd < 0)
-        return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
-    if (inotify_add_watch(w->notify_fd, w->rundir->path, IN_MODIFY | IN_CREATE) < 0 ||
-        inotify_add_watch(w->notify_fd, w->rundir->logs, IN_MODIFY | IN_CREATE) < 0)
-        return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
-    w->notify_event = event_new(w->base, w->notify_fd, EV_READ | EV_PERSIST, on_notify, w);
+    if (w->notify_fd < 0 && watch_files(w, err))
+        return -1;
+    w->notify_event = event_new(w->base, w->notify_fd, EV_READ | EV_PERSIST,
+                                w->options->listener >= 0 ? on_bell : on_notify, w);
     w->look_event = evtimer_new(w->base, on_look, w);
     w->more_event = evtimer_new(w->base, on_more, w);
     w->fold_event = evtimer_new(w->base, on_more, w);
@@ -384,6 +498,7 @@ static void watcher_release(struct watcher *w) {
         follow_release(w->follow);
     free(w->own_logs);
     free(w->has_news);
+    arena_release(&w->arena);
     buf_release(&w->journal);
     event_base_free(w->base);
 }
@@ -394,7 +509,7 @@ int watch_run(const struct rundir *rundir, const struct watch_options *options,
                          .options = options,
                          .record = record,
                          .journal_fd = -1,
-                         .notify_fd = -1,
+                         .notify_fd = options->listener,
                          .journal = BUF_INIT(JOURNAL_LINE_MOST) };
     int status;
 

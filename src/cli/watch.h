@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Follows a run from outside: by its journal and its logs, as they grow on the disk. Any number
- * of processes can watch a run, from its start or from later; the run does not notice.
+ * of processes can watch a run, from its start or from later; the run does not notice. Who started
+ * it is told by its bell (supervise/bell.h), the others by inotify.
  *
  * SIGINT and SIGTERM to the watching process become a stop of the run, a second one kills it,
  * where the options say so; SIGHUP leaves the run alone unless they say otherwise.
@@ -18,6 +19,7 @@
 struct watch_options {
     FILE *out; /* for the tasks' lines; NULL: they are not shown */
     enum follow_style style;
+    int listener;      /* of the run's bell; -1: the files are watched. The watcher closes it. */
     bool from_end;     /* shows only what is written from now on */
     bool signals_stop; /* an interrupt stops the run; else it ends the watching */
     bool hangup_stops; /* so does a hangup */
@@ -25,6 +27,7 @@ struct watch_options {
      * still its own afterwards. NULL: the watcher begins, by `out` and `style`. */
     struct follow *follow;
     struct logread *logs;
+    uint32_t attempt; /* that the logs are of; those before it have been shown */
 };
 
 enum watch_outcome {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a gang asks of machines, what is held of them, and what there is: the nouns of
- * scheduling. Amounts are thousandths, as in resources.h. CPU and memory are amounts alone;
- * GPUs are also particular ones, as a set of indexes, and are given out whole.
+ * scheduling. Amounts are thousandths, as in resources.h. Memory is an amount alone; GPUs are
+ * also particular ones, as a set of indexes, and are given out whole; CPUs are particular ones
+ * for tasks that are pinned (sched/pin.h), and an amount for all.
  *
  * Tasks that ask for the same form a group, so that a gang of 100,000 is a few rows.
  */
@@ -10,6 +11,7 @@
 #define MODEL_DEMAND_H
 
 #include "base/arena.h"
+#include "model/cpus.h"
 #include "model/plan.h"
 
 enum { GPUS_MAX = 64, HOLD_OF_SEVERAL = -1 };
@@ -47,7 +49,7 @@ MUST_CHECK int demand_write(const struct demand *demand, struct buf *out, struct
 MUST_CHECK int demand_read(const char *text, struct arena *arena, struct demand *out,
                            struct error *err);
 
-/* What a run holds of a machine: one row for each task that has GPUs, and one
+/* What a run holds of a machine: one row for each task that has GPUs or CPUs of its own, and one
  * (HOLD_OF_SEVERAL) for all of its others together. */
 struct hold {
     uint64_t run;
@@ -55,7 +57,8 @@ struct hold {
     int64_t rank;
     milli amount[RESOURCE_COUNT];
     gpu_set gpus;
-    double since; /* seconds since the epoch, for people */
+    struct cpus cpus; /* its own; none: it is not pinned */
+    double since;     /* seconds since the epoch, for people */
 };
 
 /* What there is. amount[RESOURCE_GPU] is the number of `gpus`. */

@@ -47,6 +47,11 @@ struct task_name task_name(const struct task *task) {
     return name;
 }
 
+uint32_t plan_pinned(const struct plan *plan, uint32_t rank) {
+    return plan->backend == BACKEND_NATIVE ? resources_pinned(&plan->tasks[rank].profile->resources)
+                                           : 0;
+}
+
 int64_t plan_find_task(const struct plan *plan, enum role role, uint32_t index) {
     uint32_t first = 0;
 

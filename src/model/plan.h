@@ -88,6 +88,9 @@ struct task_name {
 };
 struct task_name task_name(const struct task *task);
 
+/* How many CPUs of its own a task gets where it is a process of a machine; 0: it is not pinned. */
+uint32_t plan_pinned(const struct plan *plan, uint32_t rank);
+
 /* The rank of role.index, or -1. */
 int64_t plan_find_task(const struct plan *plan, enum role role, uint32_t index);
 

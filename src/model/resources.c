@@ -44,6 +44,14 @@ milli resources_reserved(const struct resources *resources, enum resource resour
     return range->limits != ABSENT ? range->limits : 0;
 }
 
+uint32_t resources_pinned(const struct resources *resources) {
+    const milli limit = resources->of[RESOURCE_CPU].limits;
+
+    if (limit <= 0 || limit % 1000 != 0 || limit != resources_reserved(resources, RESOURCE_CPU))
+        return 0;
+    return limit / 1000 < UINT32_MAX ? (uint32_t)(limit / 1000) : UINT32_MAX;
+}
+
 struct milli_text milli_text(milli amount) {
     struct milli_text out;
     size_t n;
@@ -58,4 +66,12 @@ struct milli_text milli_text(milli amount) {
     while (out.text[n - 1] == '0')
         out.text[--n] = '\0';
     return out;
+}
+
+void json_milli(struct json *json, const char *key, milli amount) {
+    json_key(json, key);
+    if (amount % 1000 == 0)
+        json_int(json, amount / 1000);
+    else
+        json_number(json, (double)amount / 1000);
 }

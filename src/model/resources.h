@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "codec/json.h"
 
 enum resource { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_GPU, RESOURCE_TPU, RESOURCE_COUNT };
 
@@ -37,10 +38,17 @@ void resources_add(struct resources *a, const struct resources *b);
 /* What the scheduler reserves: the request, else the limit, else 0. */
 milli resources_reserved(const struct resources *resources, enum resource resource);
 
+/* How many CPUs of its own the task gets: where the limit of CPUs equals what is reserved, in
+ * whole ones; else 0, and it runs wherever there is room. */
+uint32_t resources_pinned(const struct resources *resources);
+
 /* "1", "0.5", "256": thousandths as a person writes them. */
 struct milli_text {
     char text[32];
 };
 struct milli_text milli_text(milli amount);
+
+/* The same as a member with that key. */
+void json_milli(struct json *json, const char *key, milli amount);
 
 #endif

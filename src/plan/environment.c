@@ -30,6 +30,7 @@ const struct run_facts facts_symbolic = {
     .project = "default",
     .outputs_path = "<run.outputs>",
     .logs_path = "<run.logs>",
+    .attempt = "<run.attempt>",
     .rendezvous_host = "<rendezvous.host>",
     .rendezvous_port = "<rendezvous.port>",
     .interface = NULL,
@@ -232,6 +233,7 @@ static void share_polyaxon(struct target *to) {
 static void share_myelin(struct target *to) {
     set(to, "MYELIN_RUN_ID", to->facts->run_id);
     set(to, "MYELIN_RUN_UUID", to->facts->run_uuid);
+    set(to, "MYELIN_ATTEMPT", to->facts->attempt);
     set_number(to, "MYELIN_WORLD_SIZE", to->plan->n_tasks);
     set(to, "MYELIN_OUTPUTS_PATH", to->facts->outputs_path);
     set(to, "PYTHONUNBUFFERED", "1");

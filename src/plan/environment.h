@@ -22,6 +22,7 @@ struct run_facts {
     const char *run_id, *run_uuid; /* uuid: 32 hexadecimal digits */
     const char *owner, *project;
     const char *outputs_path, *logs_path;
+    const char *attempt;                           /* how often the gang was started before */
     const char *rendezvous_host, *rendezvous_port; /* Horovod's; NULL for the others */
     const char *interface; /* the network interface that all tasks share, or NULL */
 

@@ -3,13 +3,8 @@
 #include "plan/plan.h"
 
 static void write_amount(struct json *json, const char *key, milli amount) {
-    if (amount == ABSENT)
-        return;
-    json_key(json, key);
-    if (amount % 1000 == 0)
-        json_int(json, amount / 1000);
-    else
-        json_number(json, (double)amount / 1000);
+    if (amount != ABSENT)
+        json_milli(json, key, amount);
 }
 
 static void write_resources(struct json *json, const struct resources *resources) {
@@ -42,6 +37,10 @@ static void write_task(const struct plan *plan, uint32_t rank, struct json *json
     json_int(json, rank);
     json_key(json, "resources");
     write_resources(json, &task->profile->resources);
+    if (plan_pinned(plan, rank) > 0) {
+        json_key(json, "pinned_cpus");
+        json_int(json, plan_pinned(plan, rank));
+    }
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++)
         if (task->profile->given[i]) {
             json_key(json, attribute_name(i));

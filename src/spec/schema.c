@@ -90,8 +90,6 @@ static const struct schema output_refs_schema = SCHEMA(
         FIELD_AT(environment_fields, "image_pull_secrets",                                         \
                  pod.given[ATTRIBUTE_IMAGE_PULL_SECRETS], .kind = FIELD_TEXTS,                     \
                  .help = "secrets to pull the image with"),                                        \
-        FIELD(environment_fields, max_restarts, .kind = FIELD_INT, .max = 1000, .fallback = "0",   \
-              .help = "how often a failed run is started again"),                                  \
         FIELD_AT(environment_fields, "secret_refs", pod.given[ATTRIBUTE_SECRET_REFS],              \
                  .kind = FIELD_TEXTS,                                                              \
                  .help = "secrets whose entries become environment variables"),                    \
@@ -107,6 +105,11 @@ static const struct schema output_refs_schema = SCHEMA(
         FIELD(environment_fields, outputs, .kind = FIELD_OBJECT, .schema = &output_refs_schema,    \
               .help = "earlier runs whose outputs this one reads")
 
+#define RESTARTS_ROW(...)                                                                          \
+    FIELD(environment_fields, max_restarts, .kind = FIELD_INT, .max = 1000, .fallback = "0",       \
+          __VA_ARGS__)
+#define RUN_RESTARTS_ROW RESTARTS_ROW(.help = "how often a failed gang is started again, whole")
+
 static const struct removed_key environment_removed[] = {
     { "cluster_uuid", "it is gone since Polyaxon 0.5: remove it" },
     { NULL, NULL },
@@ -115,6 +118,8 @@ static const struct removed_key environment_removed[] = {
 static const struct field replica_rows[] = {
     INDEX_ROW(environment_fields),
     ENVIRONMENT_ROWS,
+    RESTARTS_ROW(.flags = FIELD_WITHOUT_EFFECT,
+                 .help = "a gang is started again whole: see `environment.max_restarts`"),
     FIELD(environment_fields, config, .kind = FIELD_MAP, .flags = FIELD_WITHOUT_EFFECT,
           .help = "TensorFlow session settings of old files"),
 };
@@ -173,6 +178,7 @@ static const struct schema topology_schema =
 
 static const struct field experiment_environment_rows[] = {
     ENVIRONMENT_ROWS,
+    RUN_RESTARTS_ROW,
     FIELD(environment_fields, replicas, .kind = FIELD_OBJECT, .schema = &topology_schema,
           .help = "the topology of a distributed experiment; `framework` says of which"),
     FIELD_AT(environment_fields, "tensorflow", frameworks[FRAMEWORK_TENSORFLOW],
@@ -190,7 +196,7 @@ static const struct schema experiment_environment_schema =
            experiment_environment_rows, environment_fields, KEEPS_PLACE(environment_fields),
            .removed = environment_removed);
 
-static const struct field job_environment_rows[] = { ENVIRONMENT_ROWS };
+static const struct field job_environment_rows[] = { ENVIRONMENT_ROWS, RUN_RESTARTS_ROW };
 static const struct schema job_environment_schema =
     SCHEMA("the environment of a job", "Resources and placement.", job_environment_rows,
            environment_fields, KEEPS_PLACE(environment_fields), .removed = environment_removed);

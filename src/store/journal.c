@@ -7,19 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 enum {
     LINE_MAX_BYTES = 256 * 1024,
+    WAITING_MOST = 64 * 1024,
     ROOM_FOR_RUN = 32 * 1024,
     ROOM_FOR_TASK = 512, /* start and end */
 };
 
 static int journal_open(struct journal *journal, const struct rundir *rundir, int flags,
                         struct error *err) {
-    *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES) };
+    *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES),
+                                 .waiting = BUF_INIT(WAITING_MOST + LINE_MAX_BYTES) };
     journal->fd = open(rundir->journal, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (journal->fd < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", rundir->journal);
-    clock_gettime(CLOCK_MONOTONIC, &journal->started);
+    journal->started_us = clock_monotonic_us();
     return 0;
 }
 
@@ -27,13 +31,21 @@ int journal_create(struct journal *journal, const struct rundir *rundir, uint32_
                    struct error *err) {
     if (journal_open(journal, rundir, O_CREAT | O_EXCL, err))
         return -1;
-    /* Where the file system cannot reserve, a full disk may cost the verdict: nothing more. */
-    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, 0,
-                  ROOM_FOR_RUN + (off_t)n_tasks * ROOM_FOR_TASK) < 0 &&
-        errno == ENOSPC) {
+    journal->n_tasks = n_tasks;
+    if (journal_reserve(journal, err)) {
         journal_close(journal);
-        return error_set_errno(err, ENOSPC, "cannot keep a run in '%.300s'", rundir->path);
+        return error_wrap(err, "cannot keep a run in '%.300s'", rundir->path);
     }
+    return 0;
+}
+
+int journal_reserve(struct journal *journal, struct error *err) {
+    const off_t room = ROOM_FOR_RUN + (off_t)journal->n_tasks * ROOM_FOR_TASK;
+    const off_t end = lseek(journal->fd, 0, SEEK_END);
+
+    /* Not every file system can reserve. */
+    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, end > 0 ? end : 0, room) < 0 && errno == ENOSPC)
+        return error_set_errno(err, ENOSPC, "there is no room for the journal");
     return 0;
 }
 
@@ -50,73 +62,80 @@ int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_
     if (journal_open(journal, rundir, 0, err))
         return -1;
     journal->seq = seq;
-    journal->started.tv_sec -= (time_t)elapsed_s;
-    journal->started.tv_nsec -= (long)((elapsed_s - (double)(time_t)elapsed_s) * 1e9);
+    journal->started_us -= (int64_t)(elapsed_s * 1e6 + 0.5);
     journal->is_cut = ends_in_a_cut_line(journal->fd);
     return 0;
 }
 
 void journal_close(struct journal *journal) {
+    journal_flush(journal);
     if (journal->fd >= 0)
         close(journal->fd);
     journal->fd = -1;
     buf_release(&journal->line);
+    buf_release(&journal->waiting);
 }
 
 double journal_elapsed(const struct journal *journal) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - journal->started.tv_sec) +
-           (double)(now.tv_nsec - journal->started.tv_nsec) / 1e9;
+    return (double)(clock_monotonic_us() - journal->started_us) / 1e6;
 }
 
 struct json *journal_begin(struct journal *journal, const char *event) {
     struct json *json = &journal->json;
-    struct timespec now;
-    char date[32], text[64];
-    struct tm utc;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text, sizeof text, "%s.%06ldZ", date, now.tv_nsec / 1000);
     buf_clear(&journal->line);
     json_init(json, JSON_COMPACT, json_to_buf, &journal->line);
     json_object(json);
     json_key(json, "seq");
     json_int(json, (int64_t)++journal->seq);
     json_key(json, "time");
-    json_text(json, text);
+    json_text(json, time_text(clock_wall_us(), TIME_MICROSECONDS).text);
     json_key(json, "elapsed");
-    json_number(json, (double)(int64_t)(journal_elapsed(journal) * 1e6) / 1e6);
+    json_number(json, journal_elapsed(journal));
+    json_key(json, "attempt");
+    json_int(json, journal->attempt);
     json_key(json, "event");
     json_text(json, event);
     return json;
 }
 
 /* A line never goes on where another was cut: that would lose both. */
-static bool append_line(struct journal *journal) {
-    const struct buf *line = &journal->line;
+static bool append_lines(struct journal *journal) {
+    const struct buf *lines = &journal->waiting;
     ssize_t n;
 
     if (journal->is_cut && write(journal->fd, "\n", 1) != 1)
         return false;
     journal->is_cut = false;
-    n = write(journal->fd, line->data, line->len);
-    journal->is_cut = n > 0 && n < (ssize_t)line->len;
-    return n == (ssize_t)line->len;
+    n = write(journal->fd, lines->data, lines->len);
+    journal->is_cut = n > 0 && n < (ssize_t)lines->len;
+    return n == (ssize_t)lines->len;
+}
+
+void journal_flush(struct journal *journal) {
+    if (journal->n_waiting == 0)
+        return;
+    if (journal->fd < 0 || !append_lines(journal))
+        journal->lost += journal->n_waiting;
+    buf_clear(&journal->waiting);
+    journal->n_waiting = 0;
+    if (journal->written)
+        journal->written(journal->context);
 }
 
 void journal_end(struct journal *journal, enum journal_manner manner) {
+    const uint64_t lost = journal->lost;
     struct error err;
 
     json_end(&journal->json);
     if (json_finish(&journal->json, &err) || buf_append(&journal->line, "\n", 1, &err) ||
-        journal->fd < 0 || !append_line(journal)) {
+        buf_append(&journal->waiting, journal->line.data, journal->line.len, &err))
         journal->lost++;
+    else
+        journal->n_waiting++;
+    if (manner == JOURNAL_GATHERED && journal->waiting.len < WAITING_MOST)
         return;
-    }
-    if (manner == JOURNAL_DURABLE)
+    journal_flush(journal);
+    if (manner == JOURNAL_DURABLE && journal->lost == lost)
         fdatasync(journal->fd);
 }

@@ -4,14 +4,12 @@
  * changed. It is the truth about a run; everything else is made from it (record.h). Its lines
  * are described in docs/run-directory.md.
  *
- * Room for the whole of a usual run is reserved when it is made, so that a verdict can still
- * be written on a full disk. Order is by `seq`; durations are monotonic; wall clock times are
+ * Room for the whole of a usual attempt is reserved before it, so that a verdict can still be
+ * written on a full disk. Order is by `seq`; durations are monotonic; wall clock times are
  * for people.
  */
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
-
-#include <time.h>
 
 #include "codec/json.h"
 #include "store/rundir.h"
@@ -19,11 +17,17 @@
 struct journal {
     int fd; /* -1: closed */
     uint64_t seq;
-    struct timespec started; /* monotonic: what `elapsed` counts from */
-    struct buf line;
+    uint32_t attempt;   /* told by each line */
+    uint32_t n_tasks;   /* of the run */
+    int64_t started_us; /* of the monotonic clock: what `elapsed` counts from */
+    struct buf line;    /* being made */
+    struct buf waiting; /* whole lines that are to be written with the next */
     struct json json;
-    uint64_t lost; /* lines that could not be written */
-    bool is_cut;   /* the file ends in the middle of a line */
+    uint64_t n_waiting;
+    uint64_t lost;                  /* lines that could not be written */
+    bool is_cut;                    /* the file ends in the middle of a line */
+    void (*written)(void *context); /* others can read more than before; NULL: nobody is told */
+    void *context;
 };
 
 /* Makes the file. Fails where a run cannot be recorded. */
@@ -34,15 +38,24 @@ MUST_CHECK int journal_reopen(struct journal *journal, const struct rundir *rund
                               double elapsed_s, struct error *err);
 void journal_close(struct journal *journal);
 
+/* Reserves room for as many lines as an attempt usually takes; journal_create does so for the
+ * first. Where there is none a full disk may cost the verdict: nothing more. */
+MUST_CHECK int journal_reserve(struct journal *journal, struct error *err);
+
 enum journal_manner {
-    JOURNAL_SOON,   /* with the next durable one: how a task fares */
-    JOURNAL_DURABLE /* on the disk when the call returns: what happened to the run */
+    JOURNAL_GATHERED, /* with the next line, or by journal_flush: how one of many tasks fares */
+    JOURNAL_SOON,     /* to be read by others when the call returns; on the disk with the next
+                         durable one */
+    JOURNAL_DURABLE   /* on the disk when the call returns: what happened to the run */
 };
 
 /* Starts a line; the caller adds members to the returned writer, and ends it. A line that
  * cannot be written is counted: a run goes on without its journal. */
 struct json *journal_begin(struct journal *journal, const char *event);
 void journal_end(struct journal *journal, enum journal_manner manner);
+
+/* Writes what was gathered. Also before a fork: else both would write it. */
+void journal_flush(struct journal *journal);
 
 double journal_elapsed(const struct journal *journal);
 

@@ -33,6 +33,8 @@ static const char *const migrations[] = {
     "CREATE TABLE reservations (run INTEGER NOT NULL, rank INTEGER NOT NULL, host TEXT NOT NULL,"
     " boot TEXT NOT NULL, since REAL NOT NULL, cpu INTEGER NOT NULL, memory INTEGER NOT NULL,"
     " tpu INTEGER NOT NULL, gpus INTEGER NOT NULL, PRIMARY KEY (run, rank)) WITHOUT ROWID;",
+    /* The words of a set of CPUs, or nothing. */
+    "ALTER TABLE reservations ADD COLUMN cpus BLOB;",
 };
 
 /* ---- errors ---- */
@@ -316,7 +318,7 @@ static int insert_hold(struct ledger *ledger, uint64_t run, const struct hold *h
                        struct error *err) {
     sqlite3_stmt *statement;
 
-    if (prepare(ledger, "INSERT INTO reservations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    if (prepare(ledger, "INSERT INTO reservations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 &statement, err))
         return -1;
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)run);
@@ -328,6 +330,8 @@ static int insert_hold(struct ledger *ledger, uint64_t run, const struct hold *h
     sqlite3_bind_int64(statement, 7, hold->amount[RESOURCE_MEMORY]);
     sqlite3_bind_int64(statement, 8, hold->amount[RESOURCE_TPU]);
     sqlite3_bind_int64(statement, 9, (sqlite3_int64)hold->gpus);
+    if (cpus_count(&hold->cpus) > 0)
+        sqlite3_bind_blob(statement, 10, hold->cpus.words, sizeof hold->cpus.words, SQLITE_STATIC);
     return finish(ledger, statement, err);
 }
 
@@ -373,7 +377,7 @@ static int read_holds(struct ledger *ledger, struct ledger_view *view, struct er
     int code;
 
     if (prepare(ledger,
-                "SELECT run, rank, since, cpu, memory, tpu, gpus FROM reservations"
+                "SELECT run, rank, since, cpu, memory, tpu, gpus, cpus FROM reservations"
                 " WHERE host = ?1 ORDER BY run, rank",
                 &statement, err))
         return -1;
@@ -391,6 +395,8 @@ static int read_holds(struct ledger *ledger, struct ledger_view *view, struct er
         hold->amount[RESOURCE_MEMORY] = sqlite3_column_int64(statement, 4);
         hold->amount[RESOURCE_TPU] = sqlite3_column_int64(statement, 5);
         hold->amount[RESOURCE_GPU] = (milli)__builtin_popcountll(hold->gpus) * 1000;
+        if (sqlite3_column_bytes(statement, 7) == (int)sizeof hold->cpus.words)
+            memcpy(hold->cpus.words, sqlite3_column_blob(statement, 7), sizeof hold->cpus.words);
     }
     sqlite3_finalize(statement);
     return code == SQLITE_DONE ? 0 : fail(ledger, code, err);

@@ -209,6 +209,8 @@ struct copying {
     const char *directory;
     int from, to;
     enum outputs_manner manner;
+    const struct outputs_progress *progress; /* or NULL */
+    uint64_t *copied;                        /* bytes */
     struct error *err;
 };
 
@@ -266,19 +268,31 @@ static int check_free(const struct copying *copying, const struct output *output
     return 0;
 }
 
-static int copy_bytes(int from, int to) {
+/* Says whether to go on; errno is set where not. */
+static bool tell_progress(const struct copying *copying, size_t n) {
+    const struct outputs_progress *progress = copying->progress;
+
+    *copying->copied += n;
+    errno = EINTR;
+    return !progress || progress->tell(progress->context, *copying->copied);
+}
+
+static int copy_bytes(const struct copying *copying, int from, int to) {
     static char bytes[COPY_PIECE];
     ssize_t n, written;
 
     /* The kernel copies where both sides allow it; where they do not, nothing was taken. */
-    while ((n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
+    while (!copying->progress && (n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
         continue;
-    while ((n = read(from, bytes, sizeof bytes)) > 0)
+    while ((n = read(from, bytes, sizeof bytes)) > 0) {
         for (ssize_t at = 0; at < n; at += written) {
             written = write(to, bytes + at, (size_t)(n - at));
             if (written < 0)
                 return -1;
         }
+        if (!tell_progress(copying, (size_t)n))
+            return -1;
+    }
     return n < 0 ? -1 : 0;
 }
 
@@ -294,11 +308,11 @@ static int make_part(int at, char part[static PART_NAME]) {
 }
 
 /* Fills and closes it, with the bytes, rights and time of `from`. */
-static int fill_part(int from, int to) {
+static int fill_part(const struct copying *copying, int from, int to) {
     struct stat st;
     int status = -1;
 
-    if (fstat(from, &st) == 0 && S_ISREG(st.st_mode) && copy_bytes(from, to) == 0 &&
+    if (fstat(from, &st) == 0 && S_ISREG(st.st_mode) && copy_bytes(copying, from, to) == 0 &&
         fchmod(to, st.st_mode & 0777) == 0 &&
         futimens(to, (struct timespec[]){ st.st_mtim, st.st_mtim }) == 0)
         status = 0;
@@ -326,7 +340,7 @@ static int copy_file(const struct copying *copying, int source, int at, const ch
         return -1;
     to = make_part(at, part);
     if (to >= 0) {
-        status = fill_part(from, to);
+        status = fill_part(copying, from, to);
         if (status == 0)
             status = place_part(copying, at, part, name);
         errnum = errno;
@@ -386,8 +400,14 @@ static int copy_all(const struct copying *copying, const struct outputs *outputs
 }
 
 int outputs_copy(const struct outputs *outputs, const struct rundir *rundir, const char *directory,
-                 enum outputs_manner manner, size_t *left_out, struct error *err) {
-    struct copying copying = { .directory = directory, .manner = manner, .err = err };
+                 enum outputs_manner manner, const struct outputs_progress *progress,
+                 size_t *left_out, struct error *err) {
+    uint64_t copied = 0;
+    struct copying copying = { .directory = directory,
+                               .manner = manner,
+                               .progress = progress,
+                               .copied = &copied,
+                               .err = err };
     int status;
 
     if (mkdir(directory, 0777) < 0 && errno != EEXIST)

@@ -42,10 +42,18 @@ enum outputs_manner {
     OUTPUTS_OVERWRITE, /* it is replaced, whole */
 };
 
+/* Told every now and then how many bytes were copied; false ends the copying. */
+struct outputs_progress {
+    bool (*tell)(void *context, uint64_t bytes);
+    void *context;
+};
+
 /* Copies to a directory, which is made when it is missing. Links that stay inside are copied as
- * links; *left_out counts those that do not, and are not copied. */
+ * links; *left_out counts those that do not, and are not copied. Who wants to be told gets every
+ * byte copied; else (NULL) the file system may share what is alike until one side changes it. */
 MUST_CHECK int outputs_copy(const struct outputs *outputs, const struct rundir *rundir,
-                            const char *directory, enum outputs_manner manner, size_t *left_out,
+                            const char *directory, enum outputs_manner manner,
+                            const struct outputs_progress *progress, size_t *left_out,
                             struct error *err);
 
 #endif

@@ -7,12 +7,14 @@
 #include "base/file.h"
 #include "codec/json_read.h"
 
-enum { JOURNAL_MAX = 1 << 30, TASKS_MAX_READ = 1000000 };
+enum { JOURNAL_MAX = 1 << 30, TASKS_MAX_READ = 1000000, ATTEMPTS_MAX_READ = 2000 };
 
 #define SECONDS_MOST 1e10 /* three hundred years */
 
 void record_init(struct run_record *record, const struct rundir *rundir) {
-    *record = (struct run_record){ .exit_status = EXIT_STATUS_NONE, .first_failed = -1 };
+    *record = (struct run_record){ .exit_status = EXIT_STATUS_NONE,
+                                   .first_failed = -1,
+                                   .monotonic_s = -1 };
     record->rundir = rundir_copy(rundir, &record->arena);
 }
 
@@ -56,6 +58,13 @@ static double seconds_of(const struct node *line, const char *key) {
 
 /* ---- events ---- */
 
+/* As they are before anything is started. */
+static void reset_tasks(struct run_record *record) {
+    for (uint32_t rank = 0; rank < record->n_tasks; rank++)
+        record->tasks[rank] =
+            (struct task_record){ .exit_code = -1, .started_s = -1, .ended_s = -1 };
+}
+
 static void make_tasks(struct run_record *record, const struct node *counts) {
     uint32_t rank = 0;
     int64_t total = 0;
@@ -72,11 +81,18 @@ static void make_tasks(struct run_record *record, const struct node *counts) {
     record->task_names = ARENA_ARRAY(&record->arena, struct task, record->n_tasks);
     record->tasks = ARENA_ARRAY(&record->arena, struct task_record, record->n_tasks);
     for (enum role role = 0; role < ROLE_COUNT; role++)
-        for (uint32_t i = 0; i < record->n_role[role]; i++, rank++) {
+        for (uint32_t i = 0; i < record->n_role[role]; i++, rank++)
             record->task_names[rank] = (struct task){ .role = role, .index = i };
-            record->tasks[rank] =
-                (struct task_record){ .exit_code = -1, .started_s = -1, .ended_s = -1 };
-        }
+    reset_tasks(record);
+}
+
+static void read_origin(struct run_record *record, const struct node *origin) {
+    const char *manner = origin ? text_of(origin, "manner") : NULL;
+
+    if (!manner || !origin_manner_named(manner, &record->origin.manner))
+        return;
+    record->origin.id = (unsigned long)int_of(origin, "id", 0);
+    record->origin.uuid = kept(record, origin, "uuid");
 }
 
 static bool on_created(struct run_record *record, const struct node *line) {
@@ -91,6 +107,9 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->command = kept(record, line, "command");
     record->directory = kept(record, line, "directory");
     record->created_at = kept(record, line, "time");
+    if (node_get(line, "monotonic"))
+        record->monotonic_s = seconds_of(line, "monotonic");
+    read_origin(record, node_get(line, "origin"));
     make_tasks(record, node_get(line, "counts"));
     return true;
 }
@@ -109,6 +128,71 @@ static void end_tasks(struct run_record *record, double elapsed_s) {
     }
 }
 
+/* ---- attempts ---- */
+
+/* What the line says of how an attempt ended. */
+static void end_attempt(struct run_record *record, const struct node *line, enum state state) {
+    struct attempt_record *attempt;
+
+    if (record->n_over == record->n_attempts)
+        return;
+    attempt = &record->attempts[record->n_over++];
+    attempt->state = state;
+    attempt->ended_s = seconds_of(line, "elapsed");
+    attempt->reason = kept(record, line, "reason");
+    attempt->exit_status = (int)int_of(line, "exit_status", EXIT_STATUS_NONE);
+    attempt->first_failed = int_of(line, "first_failed", -1);
+    if (attempt->first_failed < 0 || attempt->first_failed >= record->n_tasks)
+        attempt->first_failed = -1;
+}
+
+static void begin_attempt(struct run_record *record, const struct node *line) {
+    /* Whenever the number is a power of two, there is room for as many more. */
+    if ((record->n_attempts & (record->n_attempts - 1)) == 0) {
+        const uint32_t n = record->n_attempts;
+        struct attempt_record *grown =
+            ARENA_ARRAY(&record->arena, struct attempt_record, n ? 2 * n : 1);
+
+        if (n)
+            memcpy(grown, record->attempts, n * sizeof *grown);
+        record->attempts = grown;
+    }
+    record->attempts[record->n_attempts++] =
+        (struct attempt_record){ .state = STATE_STARTING,
+                                 .started_s = seconds_of(line, "elapsed"),
+                                 .ended_s = -1,
+                                 .first_failed = -1,
+                                 .exit_status = EXIT_STATUS_NONE };
+    if (record->n_attempts > 1)
+        reset_tasks(record);
+    record->left_nothing = false;
+}
+
+/* Attempts come one after the other: the next begins when the one before has failed. */
+static bool on_attempt(struct run_record *record, const struct node *line) {
+    const char *name = text_of(line, "status");
+    const int64_t number = int_of(line, "attempt", -1);
+    const bool goes_on = record->n_over < record->n_attempts;
+    enum state state;
+
+    if (!name || !state_named(name, &state) || !record->tasks)
+        return false;
+    if (state == STATE_STARTING && !goes_on && number == record->n_attempts &&
+        number < ATTEMPTS_MAX_READ)
+        begin_attempt(record, line);
+    else if (state == STATE_FAILED && goes_on && number == record->n_over)
+        end_attempt(record, line, state);
+    else
+        return false;
+    return true;
+}
+
+uint32_t record_attempt(const struct run_record *record) {
+    return record->n_attempts > 0 ? record->n_attempts - 1 : 0;
+}
+
+/* ---- the run and its tasks ---- */
+
 static bool on_status(struct run_record *record, const struct node *line) {
     const char *name = text_of(line, "status");
     enum state state;
@@ -123,8 +207,12 @@ static bool on_status(struct run_record *record, const struct node *line) {
     record->first_failed = int_of(line, "first_failed", -1);
     if (record->first_failed < 0 || record->first_failed >= record->n_tasks)
         record->first_failed = -1;
-    if (state_is_final(state))
+    if (state_is_final(state)) {
+        end_attempt(record, line, state);
         end_tasks(record, seconds_of(line, "elapsed"));
+    } else if (state == STATE_RUNNING && record->n_over < record->n_attempts) {
+        record->attempts[record->n_over].state = state;
+    }
     return true;
 }
 
@@ -142,8 +230,10 @@ static bool on_task(struct run_record *record, const struct node *line) {
     task->state = state;
     task->reason = kept(record, line, "reason");
     task->pid = int_of(line, "pid", task->pid);
-    if (state == STATE_RUNNING)
+    if (state == STATE_RUNNING) {
         task->started_s = seconds_of(line, "elapsed");
+        task->cpus = kept(record, line, "cpus");
+    }
     if (state_is_final(state)) {
         task->ended_s = seconds_of(line, "elapsed");
         task->exit_code = (int)int_of(line, "exit_code", -1);
@@ -160,7 +250,8 @@ static bool on_checked(struct run_record *record, const struct node *line) {
 }
 
 static bool on_phase(struct run_record *record, const struct node *line) {
-    static const char *const phases[] = { "launching", "running", "lingering", "stopping" };
+    static const char *const phases[] = { "launching", "running", "lingering", "stopping",
+                                          "waiting" };
     const char *name = text_of(line, "phase");
 
     for (size_t i = 0; name && i < ARRAY_LEN(phases); i++)
@@ -182,6 +273,7 @@ static const struct {
 } events[] = {
     { "created", on_created }, { "status", on_status }, { "task", on_task },
     { "checked", on_checked }, { "notice", on_notice }, { "phase", on_phase },
+    { "attempt", on_attempt },
 };
 
 void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {

@@ -5,12 +5,16 @@
  *
  * Final is final: what follows the line that ends a run is counted as bad and changes nothing
  * else. Tasks whose end no line tells ended with the run.
+ *
+ * A run may be attempted more than once (supervise/attempts.h). What is known of the tasks is
+ * that of the newest attempt; of those before it the record keeps how each ended.
  */
 #ifndef STORE_RECORD_H
 #define STORE_RECORD_H
 
 #include "model/plan.h"
 #include "model/state.h"
+#include "store/origin.h"
 #include "store/rundir.h"
 
 enum { EXIT_STATUS_NONE = -1 };
@@ -19,10 +23,19 @@ struct task_record {
     enum state state;
     const char *reason;        /* why it is in that state, or NULL */
     int64_t pid;               /* 0: unknown */
+    const char *cpus;          /* those that are its own, as "0-3,8", or NULL */
     int exit_code;             /* -1: did not exit */
     int signal;                /* 0: was not ended by one */
     double started_s, ended_s; /* since the run was made; -1: not yet */
     uint64_t log_lost;         /* bytes of output that could not be kept */
+};
+
+struct attempt_record {
+    enum state state;          /* starting, running, then how it ended */
+    double started_s, ended_s; /* since the run was made; ended_s is -1 before */
+    const char *reason;        /* why it ended so, or NULL */
+    int64_t first_failed;      /* rank, or -1 */
+    int exit_status;           /* EXIT_STATUS_NONE where it has none */
 };
 
 struct run_record {
@@ -32,7 +45,8 @@ struct run_record {
     const char *uuid, *name, *owner, *host, *boot_id, *framework, *command, *directory;
     const char *created_at; /* wall clock, ISO 8601, UTC */
     char updated_at[32];    /* likewise, of the newest line */
-    const char *phase;      /* of a living run: launching, running, lingering, stopping */
+    double monotonic_s;     /* what the clock of that boot said when it was made; -1: not known */
+    const char *phase;      /* of a living run: launching, running, lingering, stopping, waiting */
     enum state state;
     const char *reason;   /* why it is in that state, or NULL */
     const char *place;    /* file and line of the user's code that failed, or NULL */
@@ -43,6 +57,11 @@ struct run_record {
     double elapsed_s;     /* of the newest line: once final, the run's duration */
     uint64_t seq;         /* of the newest line */
     uint64_t bad_lines;   /* that could not be read */
+
+    struct origin origin; /* which run it was made from */
+    struct attempt_record *attempts;
+    uint32_t n_attempts; /* 0: nothing of it was started yet */
+    uint32_t n_over;     /* attempts whose end is known */
 
     uint32_t n_role[ROLE_COUNT], n_tasks;
     struct task *task_names;   /* role and index by rank; no profiles */
@@ -61,6 +80,9 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
  * then as record_init left it. */
 MUST_CHECK int record_read(struct run_record *record, const struct rundir *rundir,
                            struct error *err);
+
+/* The number of the newest attempt, from 0. */
+uint32_t record_attempt(const struct run_record *record);
 
 /* The names of its tasks, for fold_tasks and the like: a plan without profiles. Borrowed. */
 struct plan record_plan(const struct run_record *record);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -111,8 +112,33 @@ int rundir_list(const char *home, struct arena *arena, unsigned long **ids, size
     return 0;
 }
 
+/* Whose outputs the link of a run leads to; NULL where it has its own. Only links of the form
+ * that rundir_share_outputs makes count. */
+static const char *shared_outputs(const struct rundir *rundir, struct arena *arena) {
+    const char *path = arena_printf(arena, "%s/outputs", rundir->path);
+    char target[64];
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    char *end;
+
+    if (n < 0)
+        return NULL;
+    target[n] = '\0';
+    end = strrchr(target, '/');
+    if (strncmp(target, "../", 3) != 0 || !end || strcmp(end, "/outputs") != 0)
+        return NULL;
+    *end = '\0';
+    return end > target + 3 && id_of(target + 3) ? arena_text(arena, target + 3, strlen(target + 3))
+                                                 : NULL;
+}
+
 static void name_parts(struct rundir *rundir, struct arena *arena) {
-    rundir->outputs = arena_printf(arena, "%s/outputs", rundir->path);
+    const char *other = shared_outputs(rundir, arena);
+    const char *slash = strrchr(rundir->path, '/');
+
+    rundir->outputs = other ? arena_printf(arena, "%.*s/%s/outputs", (int)(slash - rundir->path),
+                                           rundir->path, other)
+                            : arena_printf(arena, "%s/outputs", rundir->path);
+    rundir->outputs_of = other ? other : rundir->id;
     rundir->logs = arena_printf(arena, "%s/logs", rundir->path);
     rundir->journal = arena_printf(arena, "%s/events.jsonl", rundir->path);
 }
@@ -181,8 +207,27 @@ int rundir_make(const char *home, struct arena *arena, struct rundir *out, struc
     return 0;
 }
 
+int rundir_share_outputs(const struct rundir *rundir, const struct rundir *other,
+                         struct error *err) {
+    char own[PATH_MAX], target[64];
+
+    if (snprintf(own, sizeof own, "%s/outputs", rundir->path) >= (int)sizeof own)
+        return error_set(err, ERROR_INVALID, "the path of the home is too long");
+    snprintf(target, sizeof target, "../%s/outputs", other->outputs_of);
+    if (rmdir(own) < 0 || symlink(target, own) < 0)
+        return error_set_errno(err, errno, "cannot give run %s the outputs of run %s", rundir->id,
+                               other->id);
+    return 0;
+}
+
+const char *rundir_attempt_logs(const struct rundir *rundir, uint32_t attempt,
+                                struct arena *arena) {
+    return attempt == 0 ? arena_text(arena, rundir->logs, strlen(rundir->logs))
+                        : arena_printf(arena, "%s/attempt-%" PRIu32, rundir->logs, attempt);
+}
+
 void rundir_remove(const struct rundir *rundir) {
-    static const char *const ours[] = { "lock", "events.jsonl", "polyaxonfile.yml" };
+    static const char *const ours[] = { "lock", "events.jsonl" };
     char path[PATH_MAX];
 
     for (size_t i = 0; i < ARRAY_LEN(ours); i++)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory of a run: $MYELIN_HOME/runs/<id>/, with outputs/ for the tasks and
- * logs/<task>.log. Its id is the next free number; mkdir makes it the run's alone, also
- * between processes. docs/run-directory.md describes what is in it.
+ * logs/<task>.log. A run that resumes another has no outputs of its own: `outputs` is then the
+ * symbolic link ../<other id>/outputs, and struct rundir has the path that it stands for. Its id is
+ * the next free number; mkdir makes it the run's alone, also between processes.
+ * docs/run-directory.md describes what is in it.
  */
 #ifndef STORE_RUNDIR_H
 #define STORE_RUNDIR_H
+
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -13,6 +17,7 @@
 struct rundir {
     const char *id;                              /* "12" */
     const char *path, *outputs, *logs, *journal; /* absolute */
+    const char *outputs_of;                      /* the id of the run that has the outputs */
 };
 
 /* $MYELIN_HOME, else ~/.myelin; lives in the arena. */
@@ -30,6 +35,14 @@ MUST_CHECK int rundir_open(const char *home, unsigned long id, struct arena *are
 /* The ids of all runs, ascending; none where there is no home yet. */
 MUST_CHECK int rundir_list(const char *home, struct arena *arena, unsigned long **ids, size_t *n,
                            struct error *err);
+
+/* Gives the run the outputs of another of the same home in the place of its own, which are still
+ * empty; the caller opens the run's directory anew. */
+MUST_CHECK int rundir_share_outputs(const struct rundir *rundir, const struct rundir *other,
+                                    struct error *err);
+
+/* Where the logs of an attempt are: logs/ of the first, logs/attempt-<n>/ of the others. */
+const char *rundir_attempt_logs(const struct rundir *rundir, uint32_t attempt, struct arena *arena);
 
 /* For a run that never began. Removes nothing that a task could have written. */
 void rundir_remove(const struct rundir *rundir);

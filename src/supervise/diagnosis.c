@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/signals.h"
 #include "supervise/sentence.h"
 #include "supervise/symptom.h"
 #include "supervise/traceback.h"
@@ -96,18 +97,19 @@ static int signal_of(const struct task_end *end) {
 /* "exited with code 3", "was ended by signal 9 (SIGKILL)" */
 static void say_end(struct inquiry *inquiry) {
     const int detail = inquiry->end->detail;
-    const int number = signal_of(inquiry->end);
-    const char *name = number ? sigabbrev_np(number) : NULL;
+    const struct signal_text name = signal_name(signal_of(inquiry->end));
 
     if (inquiry->end->kind == TASK_SIGNALLED) {
-        say_number(&inquiry->sentence, " was ended by signal ", detail);
-        say(&inquiry->sentence, name ? " (SIG" : "");
-    } else {
-        say_number(&inquiry->sentence, " exited with code ", detail);
-        say(&inquiry->sentence, name ? " (128 + the signal SIG" : "");
+        say(&inquiry->sentence, " was ended by ");
+        say(&inquiry->sentence, signal_text(detail).text);
+        return;
     }
-    say(&inquiry->sentence, name ? name : "");
-    say(&inquiry->sentence, name ? ")" : "");
+    say_number(&inquiry->sentence, " exited with code ", detail);
+    if (name.text[0]) {
+        say(&inquiry->sentence, " (128 + the signal ");
+        say(&inquiry->sentence, name.text);
+        say(&inquiry->sentence, ")");
+    }
 }
 
 static const struct {

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/local/affinity.h"
+#include "backend/local/topology.h"
 #include "supervise/blocked.h"
 
 enum {
@@ -19,7 +21,9 @@ enum {
     ENTER_BUSY_MS = 200, /* of a command, each time it tries */
     ENTER_TRIES = 50,
     LEAVE_BUSY_MS = 2000,
-    LOOK_AT_ALL_EVERY = 10, /* looks; the others look at those next to them */
+    FOLLOW_MS = 1000,        /* after a change, when it runs */
+    FOLLOW_EVERY_MS = 10000, /* while it yields to others: who was killed says nothing */
+    LOOK_AT_ALL_EVERY = 10,  /* looks; the others look at those next to them */
     NOWHERE = -1,
 };
 
@@ -35,7 +39,11 @@ struct queue {
     int change_fd;
     unsigned n_looks;
     bool is_over, has_told;
+    bool follows;  /* some of its tasks are not pinned, and there are CPUs to keep off */
     gpu_set *gpus; /* by rank */
+    struct layout layout;
+    struct pinning pinning;
+    struct placement placement;
     char why[BLOCKED_MOST];
 };
 
@@ -175,7 +183,25 @@ static bool somebody_is_gone(struct queue *queue, const struct ledger_view *view
 
 /* ---- reserving ---- */
 
-/* One row for each task with GPUs, one for all others together. */
+void queue_read_layout(const struct plan *plan, const struct demand *demand, struct layout *out) {
+    if (pinning_is_wanted(plan, demand)) {
+        topology_read(out);
+        return;
+    }
+    *out = (struct layout){ .is_this_machine = true };
+    topology_allowed(&out->allowed);
+}
+
+/* What is given to the run is not taken by others: the caller is in a transaction. */
+static void choose_cpus(struct queue *queue, const struct ledger_view *view) {
+    if (queue->layout.is_this_machine)
+        topology_allowed(&queue->layout.allowed); /* it may have changed while we waited */
+    pinning_release(&queue->pinning);
+    pinning_choose(&queue->pinning, queue->options.plan, queue->options.demand, &queue->layout,
+                   view->holds.items, view->holds.len);
+}
+
+/* One row for each task with GPUs or CPUs of its own, one for all others together. */
 static size_t make_holds(struct queue *queue, const struct spot *spots, struct hold *holds) {
     const struct demand *demand = queue->options.demand;
     struct hold rest = { .rank = HOLD_OF_SEVERAL };
@@ -185,11 +211,16 @@ static size_t make_holds(struct queue *queue, const struct spot *spots, struct h
     for (size_t g = 0; g < demand->n_groups; g++)
         for (uint32_t i = 0; i < demand->groups[g].n; i++, at++) {
             const milli *amount = demand->groups[g].amount;
+            const uint32_t rank = demand->ranks[at];
+            const struct cpus *cpus = pinning_of(&queue->pinning, rank);
 
-            if (spots[at].gpus) {
-                holds[n] = (struct hold){ .rank = demand->ranks[at], .gpus = spots[at].gpus };
+            if (queue->gpus)
+                queue->gpus[rank] = spots[at].gpus;
+            if (spots[at].gpus || cpus) {
+                holds[n] = (struct hold){ .rank = rank, .gpus = spots[at].gpus };
+                if (cpus)
+                    holds[n].cpus = *cpus;
                 memcpy(holds[n++].amount, amount, sizeof rest.amount);
-                queue->gpus[demand->ranks[at]] = spots[at].gpus;
                 continue;
             }
             for (enum resource r = 0; r < RESOURCE_COUNT; r++)
@@ -229,8 +260,10 @@ static int decide_for_good(struct queue *queue, struct decision *decision, struc
         assert(own != NOWHERE);
     }
     decide(queue, &view, (size_t)own, decision, spots);
-    if (decision->fit == FIT_NOW)
+    if (decision->fit == FIT_NOW) {
+        choose_cpus(queue, &view);
         status = write_placement(queue, spots, err);
+    }
     ledger_view_release(&view);
     return status;
 }
@@ -265,8 +298,35 @@ static void end_waiting(struct queue *queue) {
     queue->is_over = true;
     evtimer_del(queue->look_event);
     evtimer_del(queue->timeout_event);
-    if (queue->change_event)
+    if (queue->change_event && !queue->follows)
         event_del(queue->change_event);
+}
+
+/* ---- while it runs ---- */
+
+static void keep_living(const struct queue *queue, struct ledger_view *view) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < view->holds.len; i++)
+        if (cpus_count(&view->holds.items[i].cpus) > 0 && !is_gone(queue, view->holds.items[i].run))
+            view->holds.items[kept++] = view->holds.items[i];
+    view->holds.len = kept;
+}
+
+/* Has its tasks that are not pinned keep off the CPUs that are somebody's now. */
+static void follow(struct queue *queue) {
+    struct ledger_view view = { 0 };
+    struct cpus before;
+    struct error err;
+
+    if (ledger_read(queue->ledger, &view, &err) == 0) {
+        keep_living(queue, &view);
+        if (pinning_follow(&queue->pinning, view.holds.items, view.holds.len, &before))
+            affinity_move(&before, &queue->pinning.shared);
+        ledger_view_release(&view);
+    }
+    if (!cpus_are_equal(&queue->pinning.shared, &queue->pinning.allowed))
+        arm(queue->look_event, FOLLOW_EVERY_MS);
 }
 
 static void refuse(struct queue *queue, const char *sentence) {
@@ -311,6 +371,10 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     struct error err;
 
     (void)fd, (void)what;
+    if (queue->is_over) {
+        follow(queue);
+        return;
+    }
     /* Not all at the same moment, however they were woken. */
     arm(queue->look_event, LOOK_EVERY_MS + (uint32_t)(queue->run * 37 % 100));
     if (look(queue, &decision, &err)) {
@@ -321,8 +385,13 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
         return;
     }
     if (decision.fit == FIT_NOW) {
+        queue->follows = queue->pinning.n_pins < queue->options.plan->n_tasks &&
+                         cpus_count(&queue->pinning.allowed) > 1 && queue->layout.is_this_machine;
         end_waiting(queue);
-        queue->observer.placed(queue->observer.context, queue->gpus);
+        if (queue->follows) /* what came to pass since the transaction is seen too */
+            arm(queue->look_event, FOLLOW_MS);
+        queue->placement = (struct placement){ queue->gpus, &queue->pinning };
+        queue->observer.placed(queue->observer.context, &queue->placement);
     } else if (decision.fit == FIT_NEVER) {
         never_fits(queue->options.plan, queue->options.demand, &decision, &err);
         refuse(queue, err.message);
@@ -332,6 +401,17 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     }
 }
 
+/* A second after the first of several changes, not the last. */
+static void follow_soon(struct queue *queue) {
+    struct timeval at, now, soon;
+
+    evutil_gettimeofday(&now, NULL);
+    soon = now;
+    soon.tv_sec += FOLLOW_MS / 1000;
+    if (!evtimer_pending(queue->look_event, &at) || evutil_timercmp(&at, &soon, >))
+        arm(queue->look_event, FOLLOW_MS);
+}
+
 static void on_change(evutil_socket_t fd, short what, void *context) {
     struct queue *queue = context;
     char bytes[4096];
@@ -339,6 +419,10 @@ static void on_change(evutil_socket_t fd, short what, void *context) {
     (void)what;
     while (read(fd, bytes, sizeof bytes) > 0)
         continue;
+    if (queue->is_over) {
+        follow_soon(queue);
+        return;
+    }
     arm(queue->look_event, LOOK_SOON_MS + (uint32_t)(queue->run * 7 % 30));
 }
 
@@ -375,6 +459,7 @@ struct queue *queue_new(struct event_base *base, const struct queue_options *opt
     queue->observer = *observer;
     queue->run = run_number(options->rundir);
     inventory_read(INVENTORY_WITHOUT_GPUS, &queue->machine, &queue->gpu_list);
+    queue_read_layout(options->plan, options->demand, &queue->layout);
     if (options->demand->total[RESOURCE_GPU] > 0)
         queue->gpus = calloc(options->plan->n_tasks, sizeof *queue->gpus);
     queue->look_event = evtimer_new(base, on_look, queue);
@@ -414,6 +499,7 @@ void queue_free(struct queue *queue) {
         event_free(queue->change_event);
     if (queue->change_fd >= 0)
         close(queue->change_fd);
+    pinning_release(&queue->pinning);
     free(queue->gpus);
     free(queue);
 }

@@ -10,6 +10,9 @@
  *                          └─────────┼─────────────────────────────────────────┘
  *                                    └─► refused: the ledger fails, the time is over
  *
+ * While it runs, tasks of its that are not pinned are kept off the CPUs to which others are, as
+ * those come and go.
+ *
  * A run that reserves nothing never comes here.
  */
 #ifndef SUPERVISE_QUEUE_H
@@ -18,6 +21,7 @@
 #include "backend/local/inventory.h"
 #include "sched/sched.h"
 #include "store/ledger.h"
+#include "supervise/pinning.h"
 
 struct event_base;
 struct queue;
@@ -32,10 +36,17 @@ struct queue_options {
     int64_t timeout_ms;          /* for its turn to come, or QUEUE_NO_TIMEOUT */
 };
 
+/* What a run was given; lives as long as its queue, which changes where tasks go that are not
+ * pinned. */
+struct placement {
+    const gpu_set *gpus; /* by rank; NULL: nobody asks for any */
+    const struct pinning *pinning;
+};
+
 /* Called from the event loop; the queue may not be freed inside. `placed` and `refused` are the
  * end of waiting and come once, one of them. */
 struct queue_observer {
-    void (*placed)(void *context, const gpu_set *gpus); /* by rank; NULL: nobody asks for any */
+    void (*placed)(void *context, const struct placement *placement);
     void (*waits)(void *context, const char *sentence); /* once, if it has to */
     void (*refused)(void *context, const char *sentence);
     void *context;
@@ -56,6 +67,9 @@ void queue_free(struct queue *queue);
 
 /* The ledger without runs that are gone. */
 MUST_CHECK int queue_look(const char *home, struct ledger_view *view, struct error *err);
+
+/* How the CPUs lie, as far as a run needs to know it: cheap where nobody is to be pinned. */
+void queue_read_layout(const struct plan *plan, const struct demand *demand, struct layout *out);
 
 /* A view as a situation; both must outlive it. `extra` stands behind the others; NULL: nobody.
  * The queue lives in the view's arena. */

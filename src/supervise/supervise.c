@@ -4,13 +4,13 @@
 #include <assert.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/local/listeners.h"
 #include "backend/local/local.h"
-#include "backend/local/ports.h"
 #include "backend/local/program.h"
 #include "plan/environment.h"
 #include "supervise/merge.h"
@@ -44,6 +44,7 @@ struct run {
     struct merge merge;
     struct environment environment; /* of the task being described */
     struct task_name name;
+    char attempt_text[16];
 
     struct task_state *tasks;
     struct tasklog *logs;
@@ -91,15 +92,29 @@ static void show_gpus(struct run *run, uint32_t rank) {
     environment_set(&run->environment, "CUDA_VISIBLE_DEVICES", list.data);
 }
 
+/* Where the task runs; it is told of CPUs that are its own. */
+static const struct cpus *place_on_cpus(struct run *run, uint32_t rank) {
+    const struct pinning *pinning = run->options.pinning;
+    const struct cpus *own = pinning ? pinning_of(pinning, rank) : NULL;
+    AUTO(buf) list = BUF_INIT(CPUS_TEXT_MOST);
+    struct error err;
+
+    if (own && cpus_write(own, &list, &err) == 0)
+        environment_set(&run->environment, "MYELIN_CPUS", list.data);
+    return pinning ? pinning_place(pinning, rank) : NULL;
+}
+
 static int describe(void *context, uint32_t rank, struct task_start *start, struct error *err) {
     struct run *run = context;
     const struct plan *plan = run->state.plan;
+    const struct cpus *cpus;
 
     environment_release(&run->environment);
     run->environment = (struct environment){ 0 };
     if (wiring_environment(&run->wiring, rank, &run->environment, err))
         return -1;
     show_gpus(run, rank);
+    cpus = place_on_cpus(run, rank);
     run->name = task_name(&plan->tasks[rank]);
     *start = (struct task_start){
         .name = run->name.text,
@@ -107,6 +122,7 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
         .envp = merge_environment(&run->merge, run->environment.items),
         .directory = run->options.working_directory,
         .resources = &plan->tasks[rank].profile->resources,
+        .cpus = cpus,
     };
     if (rank + 1 == plan->n_tasks && run->state.phase == RUN_LAUNCHING)
         enter(run, RUN_RUNNING);
@@ -126,6 +142,7 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
 
     tasklog_write(log, &run->log_place, name.text, tasklog_now(run->log_place.origin_us), bytes, n);
     run->tasks[rank].log_lost = log->lost;
+    run->observer.output(run->observer.context, rank);
     if (log->lost && !run->log_trouble_told) {
         char sentence[256];
 
@@ -156,7 +173,7 @@ static void diagnose_task(const struct run *run, uint32_t rank, struct diagnosis
     const struct task_name name = task_name(&run->state.plan->tasks[rank]);
     AUTO(buf) output = BUF_INIT(DIAGNOSED_OUTPUT);
 
-    tasklog_tail(run->options.rundir->logs, name.text, &output);
+    tasklog_tail(run->options.logs, name.text, &output);
     diagnose(name.text, &run->tasks[rank].end, output.data, output.len, why);
 }
 
@@ -300,13 +317,15 @@ static int prepare(struct run *run, struct error *err) {
         return -1;
     if (local_backend_new(run->base, &run->backend, err))
         return -1;
+    snprintf(run->attempt_text, sizeof run->attempt_text, "%" PRIu32, run->options.attempt);
     run->facts = (struct run_facts){
         .run_id = run->options.rundir->id,
         .run_uuid = run->options.uuid,
         .owner = run->options.owner,
         .project = "default",
         .outputs_path = run->options.rundir->outputs,
-        .logs_path = run->options.rundir->logs,
+        .logs_path = run->options.logs,
+        .attempt = run->attempt_text,
         .rendezvous_host = is_horovod ? local_host : NULL,
         .rendezvous_port = is_horovod ? run->port_texts[plan->n_tasks].digits : NULL,
         .host = fact_host,
@@ -350,9 +369,9 @@ int run_start(const struct plan *plan, const struct run_options *options, struct
         abort();
     for (uint32_t rank = 0; rank < plan->n_tasks; rank++)
         run->logs[rank] = (struct tasklog)TASKLOG_INIT;
-    run->log_place = (struct tasklog_place){ .directory = options->rundir->logs,
+    run->log_place = (struct tasklog_place){ .directory = options->logs,
                                              .limit = TASKLOG_LIMIT,
-                                             .origin_us = tasklog_origin() };
+                                             .origin_us = options->log_origin_us };
     run->state.plan = plan;
     run->state.tasks = run->tasks;
     verdict_init(&run->state.verdict, framework_facts(plan->framework)->success, plan->n_role);
@@ -380,6 +399,14 @@ const struct run_status *run_status(const struct run *run) {
 
 size_t run_listeners(const struct run *run) {
     return listeners_count(run->ports.list.items, run->ports.list.len);
+}
+
+struct ports run_take_ports(struct run *run) {
+    const struct ports taken = run->ports;
+
+    assert(run->state.phase == RUN_OVER);
+    run->ports = (struct ports){ 0 };
+    return taken;
 }
 
 void run_free(struct run *run) {

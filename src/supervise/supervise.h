@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of one run in this process: ports, rendezvous, launch, watch, verdict, end. It
- * prints nothing and ends no event loop: an observer is told. supervisor.h makes a process of
- * it.
+ * The life of one attempt of a run in this process: ports, rendezvous, launch, watch, verdict,
+ * end. It prints nothing and ends no event loop: an observer is told. attempts.h makes a run of
+ * it, supervisor.h a process of that.
  *
  *   LAUNCHING ─► RUNNING ─┬─ verdict: succeeded ─► LINGERING ─┬─► OVER
  *                         └─ failed or stopped ──► STOPPING ──┘
@@ -15,9 +15,11 @@
 #define SUPERVISE_SUPERVISE_H
 
 #include "backend/backend.h"
+#include "backend/local/ports.h"
 #include "model/demand.h"
 #include "store/rundir.h"
 #include "supervise/diagnosis.h"
+#include "supervise/pinning.h"
 #include "supervise/verdict.h"
 
 struct event_base;
@@ -39,7 +41,7 @@ struct task_state {
     uint64_t log_lost; /* bytes of output that could not be written to the log */
 };
 
-/* What is known of the run. */
+/* What is known of the attempt. */
 struct run_status {
     const struct plan *plan;
     enum run_phase phase;
@@ -52,6 +54,7 @@ struct run_status {
 struct run_observer {
     void (*started)(void *context, uint32_t rank, int64_t id);
     void (*ended)(void *context, uint32_t rank, const struct task_state *task);
+    void (*output)(void *context, uint32_t rank);        /* its log has grown */
     void (*phase)(void *context, enum run_phase phase);  /* also when the verdict falls */
     void (*notice)(void *context, const char *sentence); /* something to tell once */
     void *context;
@@ -59,6 +62,9 @@ struct run_observer {
 
 struct run_options {
     const struct rundir *rundir;
+    uint32_t attempt;              /* counts from 0 */
+    const char *logs;              /* the directory of its logs */
+    int64_t log_origin_us;         /* of the run: tasklog_origin */
     const char *uuid;              /* 32 hexadecimal digits */
     const char *owner;             /* who runs it */
     const char *working_directory; /* absolute */
@@ -66,6 +72,7 @@ struct run_options {
     uint32_t grace_ms, linger_ms;
     uint32_t max_processes; /* of a task that has limits; 0: no ceiling */
     const gpu_set *gpus;    /* granted, by rank; NULL: GPUs are left to the user's environment */
+    const struct pinning *pinning; /* NULL: every task runs wherever the user may */
 };
 
 struct run;
@@ -82,6 +89,9 @@ const struct run_status *run_status(const struct run *run);
 
 /* How many of the run's ports somebody still listens on: 0 once it is OVER. */
 size_t run_listeners(const struct run *run);
+
+/* Takes the leases of an attempt that is OVER, to be given back by the caller. */
+struct ports run_take_ports(struct run *run);
 
 /* Before OVER it leaves the tasks to their fate: they die with this process. */
 void run_free(struct run *run);

@@ -15,20 +15,28 @@
 #include <unistd.h>
 
 #include "backend/local/cgroup.h"
+#include "base/signals.h"
 #include "store/host.h"
 #include "store/journal.h"
 #include "store/owner.h"
 #include "store/record.h"
-#include "supervise/diagnosis.h"
+#include "store/remove.h"
+#include "supervise/attempts.h"
+#include "supervise/bell.h"
+#include "supervise/chronicle.h"
 #include "supervise/keeper.h"
 #include "supervise/queue.h"
-#include "supervise/supervise.h"
+#include "supervise/tasklog.h"
 
 extern char **environ;
 
-#define NOT_LOOKED_FOR SIZE_MAX /* the keeper does not know the run's ports */
-
-enum { UUID_TEXT = 33, OWN_FAILURE = 125, STOPPED = 130 };
+enum {
+    UUID_TEXT = 33,
+    OWN_FAILURE = 125,
+    STOPPED = 130,
+    GATHER_US = 5000,  /* lines of tasks wait so long for each other: nobody sees the difference */
+    GATHER_TASKS = 16, /* and only in gangs that are larger than this */
+};
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
 struct supervisor {
@@ -41,101 +49,14 @@ struct supervisor {
     const char *owner, *working_directory;
 
     struct event_base *base;
-    struct run *run;
-    struct queue *queue; /* of a run that reserves something */
+    struct attempts *attempts;         /* NULL before its turn came */
+    struct queue *queue;               /* of a run that reserves something */
+    const struct placement *placement; /* the queue's, once it is the run's turn */
     gpu_set *no_gpus;
     bool has_ended; /* its end was written */
+    struct event *gather_event;
+    struct bell bell;
 };
-
-/* ---- lines of the journal ---- */
-
-static void write_created(struct supervisor *supervisor) {
-    const struct plan *plan = supervisor->plan;
-    struct json *json = journal_begin(&supervisor->journal, "created");
-    char host[HOST_TEXT], boot[BOOT_TEXT];
-    const struct {
-        const char *key, *value;
-    } texts[] = {
-        { "uuid", supervisor->uuid },   { "name", plan->name },
-        { "owner", supervisor->owner }, { "host", host_name(host) },
-        { "boot_id", boot_id(boot) },   { "framework", plan->framework_label },
-        { "command", plan->command },   { "directory", supervisor->working_directory },
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        json_key(json, texts[i].key);
-        json_text(json, texts[i].value);
-    }
-    json_key(json, "counts");
-    json_object(json);
-    for (enum role role = 0; role < ROLE_COUNT; role++) {
-        json_key(json, role_name(role));
-        json_int(json, plan->n_role[role]);
-    }
-    json_end(json);
-    journal_end(&supervisor->journal, JOURNAL_SOON);
-}
-
-static struct json *begin_status(struct journal *journal, enum state state, const char *reason) {
-    struct json *json = journal_begin(journal, "status");
-
-    json_key(json, "status");
-    json_text(json, state_name(state));
-    if (reason && *reason) {
-        json_key(json, "reason");
-        json_text(json, reason);
-    }
-    return json;
-}
-
-static void write_status(struct supervisor *supervisor, enum state state) {
-    begin_status(&supervisor->journal, state, NULL);
-    journal_end(&supervisor->journal, JOURNAL_SOON);
-}
-
-/* The last line of a run: how it ended. */
-static void write_end(struct journal *journal, enum state state, const char *reason,
-                      const struct diagnosis *why, int64_t first_failed, int exit_status) {
-    struct json *json = begin_status(journal, state, reason);
-
-    if (first_failed >= 0) {
-        json_key(json, "first_failed");
-        json_int(json, first_failed);
-    }
-    if (why && why->place.line > 0) {
-        char place[DIAGNOSIS_FILE_MOST + 16];
-
-        snprintf(place, sizeof place, "%s:%u", why->place.file, why->place.line);
-        json_key(json, "place");
-        json_text(json, place);
-    }
-    if (why && why->hint[0]) {
-        json_key(json, "hint");
-        json_text(json, why->hint);
-    }
-    if (why) {
-        json_key(json, "kind");
-        json_text(json, diagnosis_kind_name(why->kind));
-    }
-    json_key(json, "exit_status");
-    json_int(json, exit_status);
-    journal_end(journal, JOURNAL_DURABLE);
-}
-
-/* Before the end is written: somebody has looked, and nothing of the run was left. */
-static void write_checked(struct journal *journal, size_t listeners, unsigned cgroups) {
-    struct json *json = journal_begin(journal, "checked");
-
-    json_key(json, "processes");
-    json_int(json, 0);
-    if (listeners != NOT_LOOKED_FOR) {
-        json_key(json, "listeners");
-        json_int(json, (int64_t)listeners);
-    }
-    json_key(json, "cgroups");
-    json_int(json, cgroups);
-    journal_end(journal, JOURNAL_SOON);
-}
 
 static bool has_limits(const struct plan *plan) {
     return plan->totals.of[RESOURCE_CPU].limits > 0 || plan->totals.of[RESOURCE_MEMORY].limits > 0;
@@ -143,65 +64,49 @@ static bool has_limits(const struct plan *plan) {
 
 /* ---- what the run tells ---- */
 
-static void on_started(void *context, uint32_t rank, int64_t id) {
-    struct supervisor *supervisor = context;
-    struct json *json = journal_begin(&supervisor->journal, "task");
+/* Lines of which many may come in one turn are written together. */
+static void gather(struct supervisor *supervisor) {
+    const struct timeval delay = { .tv_usec = GATHER_US };
 
-    json_key(json, "rank");
-    json_int(json, rank);
-    json_key(json, "status");
-    json_text(json, state_name(STATE_RUNNING));
-    json_key(json, "pid");
-    json_int(json, id);
-    journal_end(&supervisor->journal, JOURNAL_SOON);
+    if (supervisor->plan->n_tasks <= GATHER_TASKS)
+        journal_flush(&supervisor->journal);
+    else if (!evtimer_pending(supervisor->gather_event, NULL))
+        evtimer_add(supervisor->gather_event, &delay);
 }
 
-static const enum state state_of_fate[] = {
-    [FATE_RUNNING] = STATE_RUNNING,    [FATE_SUCCEEDED] = STATE_SUCCEEDED,
-    [FATE_FAILED] = STATE_FAILED,      [FATE_STOPPED] = STATE_STOPPED,
-    [FATE_NOT_STARTED] = STATE_FAILED,
-};
-static_assert(ARRAY_LEN(state_of_fate) == FATE_COUNT, "every fate has a state");
+static void on_gathered(evutil_socket_t fd, short what, void *context) {
+    struct supervisor *supervisor = context;
 
-/* The limit that the task ran into. */
-static void write_limit(struct json *json, const struct task_limit *limit) {
-    json_key(json, "limit");
-    json_object(json);
-    json_key(json, "resource");
-    json_text(json, limit->kind == TASK_LIMIT_MEMORY ? "memory" : "processes");
-    json_key(json, "limit");
-    json_int(json, limit->limit);
-    json_key(json, "peak");
-    json_int(json, limit->peak);
-    json_end(json);
+    (void)fd, (void)what;
+    journal_flush(&supervisor->journal);
+}
+
+static void on_started(void *context, uint32_t rank, int64_t id) {
+    struct supervisor *supervisor = context;
+    const struct placement *placement = supervisor->placement;
+
+    chronicle_task_started(&supervisor->journal, rank, id,
+                           placement ? pinning_of(placement->pinning, rank) : NULL);
+    gather(supervisor);
 }
 
 static void on_ended(void *context, uint32_t rank, const struct task_state *task) {
     struct supervisor *supervisor = context;
-    struct json *json = journal_begin(&supervisor->journal, "task");
-    const struct task_end *end = &task->end;
 
-    json_key(json, "rank");
-    json_int(json, rank);
-    json_key(json, "status");
-    json_text(json, state_name(state_of_fate[task->fate]));
-    if (end->kind == TASK_EXITED) {
-        json_key(json, "exit_code");
-        json_int(json, end->detail);
-    } else if (end->kind == TASK_SIGNALLED) {
-        json_key(json, "signal");
-        json_int(json, end->detail);
-    } else {
-        json_key(json, "reason");
-        json_text(json, end->message);
-    }
-    if (end->limit.kind != TASK_LIMIT_NONE)
-        write_limit(json, &end->limit);
-    if (task->log_lost) {
-        json_key(json, "log_lost");
-        json_int(json, (int64_t)task->log_lost);
-    }
-    journal_end(&supervisor->journal, JOURNAL_SOON);
+    chronicle_task_ended(&supervisor->journal, rank, task);
+    gather(supervisor);
+}
+
+static void on_output(void *context, uint32_t rank) {
+    struct supervisor *supervisor = context;
+
+    bell_ring(&supervisor->bell, rank);
+}
+
+static void on_journal_written(void *context) {
+    struct supervisor *supervisor = context;
+
+    bell_ring(&supervisor->bell, BELL_JOURNAL);
 }
 
 static void on_phase(void *context, enum run_phase phase) {
@@ -210,82 +115,140 @@ static void on_phase(void *context, enum run_phase phase) {
                                          [RUN_LINGERING] = "lingering",
                                          [RUN_STOPPING] = "stopping" };
     struct supervisor *supervisor = context;
-    struct json *json;
 
-    if (phase == RUN_OVER) {
-        event_base_loopbreak(supervisor->base);
-        return;
-    }
     if (phase == RUN_RUNNING)
-        write_status(supervisor, STATE_RUNNING);
-    json = journal_begin(&supervisor->journal, "phase");
-    json_key(json, "phase");
-    json_text(json, names[phase]);
-    journal_end(&supervisor->journal, JOURNAL_SOON);
+        chronicle_status(&supervisor->journal, STATE_RUNNING, NULL);
+    chronicle_phase(&supervisor->journal, names[phase]);
 }
 
 static void on_notice(void *context, const char *sentence) {
-    struct supervisor *supervisor = context;
-    struct json *json = journal_begin(&supervisor->journal, "notice");
-
-    json_key(json, "message");
-    json_text(json, sentence);
-    journal_end(&supervisor->journal, JOURNAL_SOON);
+    chronicle_notice(&((struct supervisor *)context)->journal, sentence);
 }
 
-/* ---- the verdict ---- */
+/* ---- attempts ---- */
 
-static void write_verdict(struct supervisor *supervisor) {
-    const struct run_status *status = run_status(supervisor->run);
-    const struct verdict *verdict = &status->verdict;
-    int exit_status = verdict_exit_status(verdict);
-    const struct diagnosis *why = &status->why;
+static void on_began(void *context, uint32_t attempt) {
+    struct supervisor *supervisor = context;
+    struct error ignored;
 
-    switch (verdict->state) {
-    case VERDICT_SUCCEEDED:
-        write_end(&supervisor->journal, STATE_SUCCEEDED, NULL, NULL, -1, exit_status);
-        return;
-    case VERDICT_FAILED:
-        write_end(&supervisor->journal, STATE_FAILED, why->sentence, why, verdict->first_failed,
-                  exit_status);
-        return;
-    case VERDICT_STOPPED:
-    case VERDICT_RUNNING:
-    case VERDICT_STATE_COUNT: break;
-    }
-    write_end(&supervisor->journal, STATE_STOPPED, "it was stopped", NULL, -1, exit_status);
+    if (attempt > 0 && journal_reserve(&supervisor->journal, &ignored))
+        on_notice(supervisor, "the disk is full: how this attempt ends may not be recorded");
+    chronicle_attempt(&supervisor->journal, attempt);
+    chronicle_status(&supervisor->journal, STATE_STARTING, NULL);
+}
+
+/* Of processes the backend says `gone` only when it has looked. */
+static void on_attempt_ended(void *context, uint32_t attempt, const struct run_status *status,
+                             size_t listeners) {
+    struct supervisor *supervisor = context;
+
+    (void)attempt, (void)status;
+    chronicle_checked(&supervisor->journal, listeners,
+                      has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
+}
+
+static struct chronicle_end end_of_failure(const struct run_status *status) {
+    return (struct chronicle_end){ .state = STATE_FAILED,
+                                   .reason = status->why.sentence,
+                                   .why = &status->why,
+                                   .first_failed = status->verdict.first_failed,
+                                   .exit_status = verdict_exit_status(&status->verdict) };
+}
+
+static void on_again(void *context, const struct run_status *status,
+                     const struct next_attempt *next) {
+    struct supervisor *supervisor = context;
+    const struct chronicle_end end = end_of_failure(status);
+    char sentence[DIAGNOSIS_SENTENCE_MOST + 160], when[48] = "now";
+
+    if (next->delay_ms > 0)
+        snprintf(when, sizeof when, "in %gs", next->delay_ms / 1000.0);
+    if (next->manner == AGAIN_OTHER_PORTS)
+        snprintf(sentence, sizeof sentence,
+                 "attempt %u failed: %s; attempt %u starts %s, on other ports", next->number - 1,
+                 status->why.sentence, next->number, when);
+    else
+        snprintf(sentence, sizeof sentence,
+                 "attempt %u failed: %s; attempt %u (restart %u of %u) starts %s", next->number - 1,
+                 status->why.sentence, next->number, next->n_restarts,
+                 supervisor->plan->max_restarts, when);
+    chronicle_attempt_failed(&supervisor->journal, &end, next->delay_ms);
+    chronicle_status(&supervisor->journal, STATE_WARNING, sentence);
+    chronicle_phase(&supervisor->journal, "waiting");
+    on_notice(supervisor, sentence);
 }
 
 /* ---- the supervisor's process ---- */
 
-static void end_early(struct supervisor *supervisor, enum state state, const char *reason,
-                      int exit_status) {
-    write_checked(&supervisor->journal, 0, 0); /* nothing was started */
-    write_end(&supervisor->journal, state, reason, NULL, -1, exit_status);
+/* The end of the run: what it reserved is given back, then the end is told. */
+static void end_run(struct supervisor *supervisor, const struct chronicle_end *end) {
+    queue_free(supervisor->queue);
+    supervisor->queue = NULL;
+    chronicle_end(&supervisor->journal, end);
     supervisor->has_ended = true;
     event_base_loopbreak(supervisor->base);
+}
+
+/* Of a run that never came to its tasks. */
+static void end_early(struct supervisor *supervisor, enum state state, const char *reason,
+                      int exit_status) {
+    const struct chronicle_end end = {
+        .state = state, .reason = reason, .first_failed = -1, .exit_status = exit_status
+    };
+
+    chronicle_checked(&supervisor->journal, 0, 0);
+    chronicle_end(&supervisor->journal, &end);
+    supervisor->has_ended = true;
+    event_base_loopbreak(supervisor->base);
+}
+
+static void on_over(void *context, const struct run_status *status, const char *trouble) {
+    struct chronicle_end end = { .state = STATE_STOPPED,
+                                 .reason = "it was stopped",
+                                 .first_failed = -1,
+                                 .exit_status = STOPPED };
+
+    if (trouble)
+        end = (struct chronicle_end){
+            .state = STATE_FAILED, .reason = trouble, .first_failed = -1, .exit_status = OWN_FAILURE
+        };
+    else if (!status)
+        end.reason = "it was stopped before the next attempt";
+    else if (status->verdict.state == VERDICT_FAILED)
+        end = end_of_failure(status);
+    else if (status->verdict.state == VERDICT_SUCCEEDED)
+        end = (struct chronicle_end){ .state = STATE_SUCCEEDED, .first_failed = -1 };
+    end_run(context, &end);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *context) {
     struct supervisor *supervisor = context;
 
     (void)what;
-    if (supervisor->run)
-        run_stop(supervisor->run, number == KEEPER_KILL ? STOP_AT_ONCE : STOP_GRACEFULLY);
+    if (supervisor->attempts)
+        attempts_stop(supervisor->attempts, number == KEEPER_KILL ? STOP_AT_ONCE : STOP_GRACEFULLY);
     else if (!supervisor->has_ended)
         end_early(supervisor, STATE_STOPPED, "it was stopped while it waited", STOPPED);
 }
 
-static void start_run(struct supervisor *supervisor, const gpu_set *gpus) {
-    const struct run_observer observer = {
-        .started = on_started,
-        .ended = on_ended,
-        .phase = on_phase,
-        .notice = on_notice,
+static void start_run(struct supervisor *supervisor) {
+    const struct placement *placement = supervisor->placement;
+    const struct attempts_observer observer = {
+        .run = { .started = on_started,
+                 .ended = on_ended,
+                 .output = on_output,
+                 .phase = on_phase,
+                 .notice = on_notice,
+                 .context = supervisor },
+        .began = on_began,
+        .ended = on_attempt_ended,
+        .again = on_again,
+        .over = on_over,
         .context = supervisor,
     };
     const struct run_options options = {
         .rundir = &supervisor->rundir,
+        .log_origin_us = tasklog_origin(),
         .uuid = supervisor->uuid,
         .owner = supervisor->owner,
         .working_directory = supervisor->working_directory,
@@ -293,24 +256,33 @@ static void start_run(struct supervisor *supervisor, const gpu_set *gpus) {
         .grace_ms = supervisor->options->grace_ms,
         .linger_ms = supervisor->options->linger_ms,
         .max_processes = supervisor->options->max_processes,
-        .gpus = gpus ? gpus : supervisor->no_gpus,
+        .gpus = placement && placement->gpus ? placement->gpus : supervisor->no_gpus,
+        .pinning = placement ? placement->pinning : NULL,
+    };
+    const struct again_terms terms = {
+        .max_restarts = supervisor->plan->max_restarts,
+        .first_delay_ms = supervisor->options->backoff_ms,
     };
     struct error err;
 
-    write_status(supervisor, STATE_STARTING);
-    if (run_start(supervisor->plan, &options, supervisor->base, &observer, &supervisor->run, &err))
+    if (attempts_start(supervisor->plan, &options, &terms, supervisor->base, &observer,
+                       &supervisor->attempts, &err))
         end_early(supervisor, STATE_FAILED, err.message, OWN_FAILURE);
 }
 
-static void on_placed(void *context, const gpu_set *gpus) {
-    start_run(context, gpus);
+static void on_placed(void *context, const struct placement *placement) {
+    struct supervisor *supervisor = context;
+
+    supervisor->placement = placement;
+    if (placement->pinning->trouble[0])
+        on_notice(supervisor, placement->pinning->trouble);
+    start_run(supervisor);
 }
 
 static void on_waits(void *context, const char *sentence) {
     struct supervisor *supervisor = context;
 
-    begin_status(&supervisor->journal, STATE_SCHEDULED, sentence);
-    journal_end(&supervisor->journal, JOURNAL_SOON);
+    chronicle_status(&supervisor->journal, STATE_SCHEDULED, sentence);
     on_notice(supervisor, sentence);
 }
 
@@ -336,16 +308,6 @@ static void wait_for_turn(struct supervisor *supervisor) {
     supervisor->queue = queue_new(supervisor->base, &options, &observer);
 }
 
-/* The end of a run that came as far as its tasks: given back, then told. */
-static void end_run(struct supervisor *supervisor) {
-    /* Of processes the backend says `gone` only when it has looked. */
-    write_checked(&supervisor->journal, run_listeners(supervisor->run),
-                  has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
-    queue_free(supervisor->queue);
-    supervisor->queue = NULL;
-    write_verdict(supervisor);
-}
-
 static void begin(struct supervisor *supervisor) {
     if (supervisor->options->notice)
         on_notice(supervisor, supervisor->options->notice);
@@ -357,7 +319,7 @@ static void begin(struct supervisor *supervisor) {
     if (supervisor->options->demand)
         wait_for_turn(supervisor);
     else
-        start_run(supervisor, NULL);
+        start_run(supervisor);
 }
 
 static void supervise(void *context) {
@@ -366,6 +328,9 @@ static void supervise(void *context) {
 
     supervisor->base = event_base_new();
     if (!supervisor->base)
+        abort();
+    supervisor->gather_event = evtimer_new(supervisor->base, on_gathered, supervisor);
+    if (!supervisor->gather_event)
         abort();
     begin(supervisor);
     stop = evsignal_new(supervisor->base, KEEPER_STOP, on_signal, supervisor);
@@ -377,12 +342,11 @@ static void supervise(void *context) {
     keeper_take_orders();
     if (!supervisor->has_ended)
         event_base_dispatch(supervisor->base);
-    if (!supervisor->has_ended)
-        end_run(supervisor);
     event_free(stop);
     event_free(kill);
+    event_free(supervisor->gather_event);
     queue_free(supervisor->queue);
-    run_free(supervisor->run);
+    attempts_free(supervisor->attempts);
     free(supervisor->no_gpus);
     event_base_free(supervisor->base);
 }
@@ -401,9 +365,13 @@ static void write_lost_end(const struct rundir *rundir, const char *reason, bool
     if (!state_is_final(record.state) &&
         journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) == 0) {
         cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
+        journal.attempt = record_attempt(&record);
         if (was_swept)
-            write_checked(&journal, NOT_LOOKED_FOR, cgroups);
-        write_end(&journal, STATE_FAILED, reason, NULL, -1, OWN_FAILURE);
+            chronicle_checked(&journal, CHRONICLE_NOT_LOOKED_FOR, cgroups);
+        chronicle_end(&journal, &(struct chronicle_end){ .state = STATE_FAILED,
+                                                         .reason = reason,
+                                                         .first_failed = -1,
+                                                         .exit_status = OWN_FAILURE });
         journal_close(&journal);
     }
     record_release(&record);
@@ -414,10 +382,8 @@ static void orphaned(void *context, int wait_status) {
     char reason[160];
 
     if (WIFSIGNALED(wait_status))
-        snprintf(reason, sizeof reason,
-                 "the supervisor was ended by signal %d (SIG%s); its tasks were ended",
-                 WTERMSIG(wait_status),
-                 sigabbrev_np(WTERMSIG(wait_status)) ? sigabbrev_np(WTERMSIG(wait_status)) : "?");
+        snprintf(reason, sizeof reason, "the supervisor was ended by %s; its tasks were ended",
+                 signal_text(WTERMSIG(wait_status)).text);
     else
         snprintf(reason, sizeof reason, "the supervisor failed; its tasks were ended");
     write_lost_end(&supervisor->rundir, reason, true);
@@ -469,12 +435,13 @@ static const char *login(struct arena *arena) {
     return arena_printf(arena, "%u", (unsigned)geteuid());
 }
 
-static int keep_file(const struct supervisor_options *options, const struct rundir *rundir,
-                     struct error *err) {
-    if (!options->polyaxonfile)
-        return 0;
-    return rundir_write(rundir, "polyaxonfile.yml", options->polyaxonfile,
-                        options->polyaxonfile_len, err);
+static int keep_files(const struct supervisor_options *options, const struct rundir *rundir,
+                      struct error *err) {
+    for (size_t i = 0; i < options->n_files; i++)
+        if (rundir_write(rundir, options->files[i].name, options->files[i].bytes,
+                         options->files[i].n, err))
+            return -1;
+    return 0;
 }
 
 static int start_in(struct supervisor *supervisor, struct error *err) {
@@ -482,8 +449,9 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                       .orphaned = orphaned,
                                       .context = supervisor };
     pid_t keeper;
+    int status;
 
-    if (keep_file(supervisor->options, &supervisor->rundir, err) ||
+    if (keep_files(supervisor->options, &supervisor->rundir, err) ||
         journal_create(&supervisor->journal, &supervisor->rundir, supervisor->plan->n_tasks, err))
         return -1;
     if (supervisor->options->demand && queue_enter(supervisor->options->home, &supervisor->rundir,
@@ -491,20 +459,41 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
         journal_close(&supervisor->journal);
         return -1;
     }
-    write_created(supervisor);
-    if (keeper_start(&work, &keeper, err)) {
-        journal_close(&supervisor->journal);
-        return -1;
-    }
-    owner_announce(supervisor->lock, keeper);
+    chronicle_created(&supervisor->journal,
+                      &(struct chronicle_birth){ .plan = supervisor->plan,
+                                                 .uuid = supervisor->uuid,
+                                                 .owner = supervisor->owner,
+                                                 .directory = supervisor->working_directory,
+                                                 .origin = supervisor->options->origin });
+    supervisor->journal.written = on_journal_written;
+    supervisor->journal.context = supervisor;
+    status = keeper_start(&work, &keeper, err);
+    if (status == 0)
+        owner_announce(supervisor->lock, keeper);
     journal_close(&supervisor->journal);
+    return status;
+}
+
+/* Whoever fills them may have put others in their place. */
+static int fill_outputs(struct supervisor *supervisor, struct arena *arena, struct error *err) {
+    const struct supervisor_options *options = supervisor->options;
+
+    if (!options->fill_outputs)
+        return 0;
+    if (options->fill_outputs(options->fill_context, &supervisor->rundir, err))
+        return -1;
+    supervisor->rundir = rundir_copy(&supervisor->rundir, arena);
     return 0;
 }
 
 int supervisor_start(const struct plan *plan, const struct supervisor_options *options,
                      struct arena *arena, struct rundir *out, struct error *err) {
-    struct supervisor supervisor = { .plan = plan, .options = options, .owner = login(arena) };
+    struct supervisor supervisor = {
+        .plan = plan, .options = options, .owner = login(arena), .bell = BELL_NONE
+    };
     char directory[PATH_MAX];
+    struct error ignored;
+    uint64_t freed;
     int status;
 
     if (!getcwd(directory, sizeof directory))
@@ -517,10 +506,16 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
         rundir_remove(&supervisor.rundir);
         return -1;
     }
-    status = start_in(&supervisor, err);
-    if (status)
-        rundir_remove(&supervisor.rundir);
+    /* Without the bell the run is watched as by others. */
+    if (options->listener && bell_make(&supervisor.bell, options->listener, &ignored))
+        *options->listener = -1;
+    status = fill_outputs(&supervisor, arena, err) || start_in(&supervisor, err) ? -1 : 0;
+    if (status && remove_run(&supervisor.rundir, &freed, &ignored))
+        error_wrap(err, "run %s, which never began, is left ('myelin rm %s')", supervisor.rundir.id,
+                   supervisor.rundir.id);
     close(supervisor.lock);
-    *out = supervisor.rundir;
+    bell_release(&supervisor.bell);
+    if (status == 0)
+        *out = supervisor.rundir;
     return status;
 }

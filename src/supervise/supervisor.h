@@ -8,18 +8,29 @@
 #define SUPERVISE_SUPERVISOR_H
 
 #include "model/demand.h"
+#include "store/origin.h"
 #include "store/rundir.h"
 
 struct supervisor_options {
     const char *home;
     uint32_t grace_ms, linger_ms, max_processes;
-    const char *polyaxonfile; /* kept with the run; NULL: none */
-    size_t polyaxonfile_len;
+    uint32_t backoff_ms; /* before the first restart */
+    const struct kept_file {
+        const char *name, *bytes;
+        size_t n;
+    } * files; /* to be kept in the run's directory */
+    size_t n_files;
+    const struct origin *origin; /* which run it is made from; NULL: none */
+    /* Puts into the outputs what is to be there before anything starts; NULL: nothing. The run
+     * is locked, and is removed where this fails. */
+    int (*fill_outputs)(void *context, const struct rundir *rundir, struct error *err);
+    void *fill_context;
     const struct demand
         *demand;        /* what it reserves, with ranks; NULL: nothing, it starts at once */
     int64_t timeout_ms; /* for its turn to come; QUEUE_NO_TIMEOUT: as long as it takes */
     const char *notice; /* a sentence for who follows the run, or NULL */
     bool hides_gpus;    /* no task sees a GPU: a rehearsal */
+    int *listener;      /* set to hear from the run (bell.h), or to -1; NULL: nobody follows */
 };
 
 /* *out lives in the arena. The plan has to live until the call returns. */

@@ -44,7 +44,8 @@ struct tasklog_place {
     int64_t origin_us; /* what the clock below counts from */
 };
 
-/* Microseconds since 1970 that never step back; `origin_us` is set once for a run. */
+/* Microseconds since 1970 that never step back; `origin_us` is set once for a run, all its attempts
+ * together. */
 int64_t tasklog_origin(void);
 int64_t tasklog_now(int64_t origin_us);
 

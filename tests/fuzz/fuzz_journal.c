@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "store/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,6 +19,14 @@ static void require(bool law) {
         abort();
 }
 
+/* What is read as a time is told as one, and reads back as the same. */
+static void check_time(const char *text) {
+    int64_t us, again;
+
+    if (time_read(text, &us))
+        require(time_read(time_text(us, TIME_MICROSECONDS).text, &again) && again == us);
+}
+
 static void check_sane(const struct run_record *record) {
     uint64_t n = 0;
 
@@ -25,6 +34,14 @@ static void check_sane(const struct run_record *record) {
     require(record->first_failed >= -1 && record->first_failed < (int64_t)record->n_tasks);
     require(record->elapsed_s >= 0 && record->elapsed_s < 1e11);
     require(memchr(record->updated_at, '\0', sizeof record->updated_at));
+    check_time(record->created_at);
+    check_time(record->updated_at);
+    require(record->n_over <= record->n_attempts && record->n_attempts - record->n_over <= 1);
+    require(!state_is_final(record->state) || record->n_over == record->n_attempts);
+    for (uint32_t i = 0; i < record->n_attempts; i++) {
+        require(state_is_final(record->attempts[i].state) == (i < record->n_over));
+        require(record->attempts[i].first_failed < (int64_t)record->n_tasks);
+    }
     for (enum role role = 0; role < ROLE_COUNT; role++)
         n += record->n_role[role];
     require(n == record->n_tasks && n <= TASKS_MOST);

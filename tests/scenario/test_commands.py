@@ -9,6 +9,7 @@ import stat
 import time
 
 import pytest
+from shapes import assert_run, assert_shape, documented
 
 SLEEPER = "touch up.$RANK; exec sleep 600"
 GATED = "echo early; touch up.$RANK; while [ ! -e go ]; do sleep 0.02; done; echo late"
@@ -74,45 +75,6 @@ def keeper_of(stage, run):
 
 # -- what the documents promise
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-KINDS = {"integer": int, "text": str, "number": (int, float), "boolean": bool, "object": dict, "null": type(None),
-         "list": list, "list of text": list}  # fmt: skip
-
-
-def documented(page, heading):
-    """The table below a heading: member -> (types, whether it is there only sometimes)."""
-    (section,) = re.findall(rf"^#+ {heading}.*?\n(.*?)(?=^#|\Z)", (DOCS / page).read_text(), re.M | re.S)
-    rows = re.findall(r"^\| `(\w+)` \| ([a-z ]+) \| (.*) \|$", section, re.M)
-    assert rows, f"no table below '{heading}' of {page}"
-    return {
-        name: ([KINDS[kind] for kind in kinds.split(" or ")], meaning.startswith("only"))
-        for name, kinds, meaning in rows
-    }
-
-
-def flat(kinds):
-    return tuple(kind for entry in kinds for kind in (entry if isinstance(entry, tuple) else (entry,)))
-
-
-def assert_shape(value, heading, page="json.md", besides=()):
-    """The value has exactly the members that the page lists, each of its type."""
-    table = documented(page, heading)
-    assert set(value) - set(besides) <= set(table), "a member is not documented"
-    for name, (kinds, is_optional) in table.items():
-        assert name in value or is_optional, f"{name} is missing"
-        if name in value:
-            assert isinstance(value[name], flat(kinds)), f"{name}: {value[name]!r}"
-            assert bool in kinds or not isinstance(value[name], bool), f"{name}: {value[name]!r}"
-
-
-def assert_run(value):
-    assert_shape(value, "A run")
-    assert set(value["paths"]) == {"run", "outputs", "logs"}
-    for task in value["tasks"]:
-        assert_shape(task, "tasks")
-    if value["first_failed"]:
-        assert_shape(value["first_failed"], "first_failed")
-
 
 def test_every_line_of_a_journal_is_as_documented(stage):
     """And all that is documented is seen in one of these runs, but for what takes a broken machine."""
@@ -123,6 +85,9 @@ def test_every_line_of_a_journal_is_as_documented(stage):
     stage.job("no-such-command", name="none.yml", head="name: mnist")
     assert stage.run("none.yml").status == 127
     call(stage, "kill", begin(stage, SLEEPER, tasks=3))
+    stage.job("sh -c 'exit 3'", name="again.yml", head="environment: {max_restarts: 1}")
+    assert stage.run("again.yml", "--backoff", "0").status == 3
+    call(stage, "restart", "@", status=3)
     common = documented("run-directory.md", "The journal")
     for journal in (stage.home / "runs").glob("*/events.jsonl"):
         lines = [json.loads(line) for line in journal.read_text().splitlines()]
@@ -134,10 +99,11 @@ def test_every_line_of_a_journal_is_as_documented(stage):
             seen |= {(line["event"], name) for name in line}
     wanted = {
         (event, name)
-        for event in ["created", "status", "task", "phase", "checked"]
+        for event in ["created", "status", "attempt", "task", "phase", "checked"]
         for name in documented("run-directory.md", event)
     }
-    assert wanted - seen <= {("task", "log_lost"), ("task", "limit"), ("status", "place"), ("status", "hint")}
+    rare = {("task", "log_lost"), ("task", "limit")}
+    assert wanted - seen <= rare | {(event, name) for event in ("status", "attempt") for name in ("place", "hint")}
 
 
 # -- which run
@@ -199,6 +165,35 @@ def test_the_duration_of_a_living_run_counts_on(stage):
     time.sleep(0.3)
     assert told(stage, "ps")[0]["duration_s"] >= first + 0.25
     assert told(stage, "status", "@")["tasks"][0]["duration_s"] >= 0.25
+
+
+def rewrite_journal(stage, run, old, new):
+    """Of a living run, in place: whoever appends goes on behind it."""
+    journal = stage.home / "runs" / run / "events.jsonl"
+    text = journal.read_text()
+    changed = re.sub(old, new, text)
+    assert changed != text and len(changed) == len(text)
+    with open(journal, "r+") as file:
+        file.write(changed)
+
+
+def test_a_clock_that_is_set_does_not_change_how_long_a_run_goes_on(stage):
+    run = begin(stage, SLEEPER)
+    rewrite_journal(stage, run, r'"time": "\d{4}', '"time": "2001')
+    value = told(stage, "status", run)
+    assert value["duration_s"] < 3600 and value["tasks"][0]["duration_s"] < 3600, "by the wall clock it is years"
+    rewrite_journal(stage, run, r'"time": "\d{4}', '"time": "2999')
+    time.sleep(0.3)
+    assert told(stage, "status", run)["duration_s"] >= value["duration_s"] + 0.25
+    assert told(stage, "ps")[0]["duration_s"] >= value["duration_s"] + 0.25
+
+
+def test_where_the_journals_clock_is_another_boots_the_wall_clock_counts(stage):
+    run = begin(stage, SLEEPER)
+    rewrite_journal(stage, run, r'"boot_id": ".', '"boot_id": "x')
+    first = told(stage, "status", run)["duration_s"]
+    time.sleep(0.3)
+    assert first + 0.25 <= told(stage, "status", run)["duration_s"] < 3600
 
 
 def test_what_would_steer_a_terminal_is_shown_harmless(stage):
@@ -314,6 +309,57 @@ def test_stop_ends_many_runs_at_once_and_goes_on_after_a_wrong_name(stage):
     assert [row["status"] for row in told(stage, "ps", "-a")] == ["stopped", "stopped"]
 
 
+@pytest.mark.parametrize("command, signal_name", [("stop", "INT"), ("stop", "TERM"), ("kill", "INT")])
+def test_an_interrupt_of_stop_leaves_the_run_ending_and_says_how_to_follow_it(stage, command, signal_name):
+    run = begin(stage, STUBBORN, "--grace", "60")
+    keeper, supervisor = keeper_of(stage, run)
+    for pid in (keeper, supervisor):
+        os.kill(pid, signal.SIGSTOP)  # so that not even a kill ends it before the interrupt
+    process = stage.start(command, run, "--json")
+    assert b"ing 1 task" in process.stderr.readline()
+    time.sleep(0.3)
+    process.send_signal(getattr(signal, f"SIG{signal_name}"))
+    out, err = process.communicate(timeout=10)
+    for pid in (supervisor, keeper):
+        os.kill(pid, signal.SIGCONT)
+    assert process.returncode == 130, err
+    assert f"run {run} goes on ending; 'myelin attach {run}' follows it" in err.decode(), err
+    (order,) = json.loads(out)
+    assert (order["outcome"], order["id"]) == ("left", int(run)) and "goes on ending" in order["error"]
+    call(stage, "kill", run)
+    assert told(stage, "status", run)["status"] == "stopped" and stage.left() == {}
+
+
+def test_an_interrupt_of_a_forced_removal_keeps_the_run(stage):
+    first, second = (begin(stage, STUBBORN, "--grace", "60", file=name) for name in ("a.yml", "b.yml"))
+    process = stage.start("rm", "--force", first, second)
+    assert b"stopping it" in process.stderr.readline()
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 130 and out == b"", err
+    assert f"run {first} is not removed: run {first} goes on ending" in err.decode(), err
+    assert f"run {second} is not removed: interrupted before" in err.decode(), err
+    assert [row["id"] for row in told(stage, "ps")] == [int(second), int(first)]
+
+
+def test_stop_and_kill_tell_a_script_what_came_of_each_run(stage):
+    over, living = finished(stage), begin(stage, SLEEPER, tasks=2)
+    out, err = call(stage, "stop", living, "nobody", over, "--json", status=1)
+    orders = json.loads(out)
+    for order in orders:
+        assert_shape(order, "Runs that are told to end")
+        if order["run"]:
+            assert_shape(order["run"], "A list of runs")
+    assert [(order["named"], order["id"], order["outcome"]) for order in orders] == [
+        (living, int(living), "ended"), ("nobody", None, "refused"), (over, int(over), "was_over")]
+    assert "no run 'nobody'" in orders[1]["error"] and "no run 'nobody'" in err
+    assert [order["run"]["status"] if order["run"] else None for order in orders] == ["stopped", None, "succeeded"]
+    run = begin(stage, STUBBORN, "--grace", "60")
+    (order,) = told(stage, "kill", run)
+    assert (order["outcome"], order["run"]["status"]) == ("ended", "stopped")
+
+
 def test_whoever_follows_a_run_is_told_that_it_was_stopped(stage):
     job = stage.job(stage.script("touch up.0; exec sleep 600"))
     process = stage.start("run", job)
@@ -376,7 +422,46 @@ def test_attach_to_a_run_that_is_over_reports_it(stage):
     assert lines_of(out) == ["said"]
 
 
+def test_attach_tells_a_script_the_outcome_as_run_does(stage):
+    run = begin(stage, GATED + "; exit 4")
+    process = stage.start("attach", run, "--from-start", "--json")
+    left = stage.start("attach", run, "--json")
+    assert left.stderr.readline()
+    time.sleep(0.5)
+    left.send_signal(signal.SIGINT)
+    value = json.loads(left.communicate(timeout=10)[0])
+    assert_run(value)
+    assert left.returncode == 0 and (value["status"], value["exit_status"]) == ("running", None)
+    (stage.directory / "go").touch()
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 4 and lines_of(err.decode()) == ["early", "late"]
+    value = json.loads(out)
+    assert_run(value)
+    assert value == told(stage, "status", run) and value["first_failed"]["exit_code"] == 4
+
+
+def test_a_detached_run_tells_a_script_what_it_is(stage):
+    job = stage.job(stage.script("touch up.0; exec sleep 600"))
+    value = told(stage, "run", "-d", job)
+    assert_run(value)
+    assert value["exit_status"] is None and [row["id"] for row in told(stage, "ps")] == [value["id"]]
+
+
 # -- rm
+
+
+def test_rm_tells_a_script_what_came_of_each_run(stage):
+    over, living = finished(stage), begin(stage, SLEEPER)
+    out, _ = call(stage, "rm", over, living, "nobody", "--json", status=1)
+    orders = json.loads(out)
+    for order in orders:
+        assert_shape(order, "Runs that are removed")
+    assert [(order["id"], order["outcome"]) for order in orders] == [
+        (int(over), "removed"), (int(living), "refused"), (None, "refused")]
+    assert orders[0]["freed_bytes"] > 0 and orders[0]["error"] is None
+    assert "is going on" in orders[1]["error"] and "no run 'nobody'" in orders[2]["error"]
+    (order,) = told(stage, "rm", "--force", living)
+    assert order["outcome"] == "removed" and os.listdir(stage.home / "runs") == []
 
 
 def test_rm_removes_and_says_what_it_freed(stage):

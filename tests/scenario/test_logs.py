@@ -3,6 +3,7 @@
 import datetime
 import errno
 import fcntl
+import json
 import os
 import pty
 import re
@@ -14,6 +15,7 @@ import time
 
 import pytest
 from conftest import PROGRAM
+from shapes import assert_shape
 
 RECORD = struct.Struct("<qQ")
 GAP = 1 << 63
@@ -158,7 +160,8 @@ def test_tasks_are_chosen_by_name_role_and_rank(scenario):
     assert scenario.run(scenario.job(scenario.script("echo I am $RANK"), "pytorch", workers=2)).status == 0
     assert logs(scenario, "@", "worker.1").out == "I am 2\n"
     assert logs(scenario, "@", "--rank", "1").out == "I am 1\n"
-    assert logs(scenario, "@", "worker").out == "worker.0 │ I am 1\nworker.1 │ I am 2\n"
+    both = sorted(logs(scenario, "@", "worker").out.splitlines())  # either may have been first
+    assert both == ["worker.0 │ I am 1", "worker.1 │ I am 2"]
     for wrong in (["worker.7"], ["--rank", "3"], ["--rank", "x"]):
         ended = logs(scenario, "@", *wrong)
         assert ended.status == 1 and ended.out == "" and "has no" in ended.err, ended
@@ -218,6 +221,82 @@ def test_following_goes_on_until_the_run_is_over(scenario):
     ended = scenario.finish(process)
     assert ended.status == 0
     assert sorted(ended.out.splitlines()) == ["master.0 │ last", "worker.0 │ last"], ended
+
+
+# ---- for programs
+
+def objects(out):
+    found = [json.loads(line) for line in out.splitlines()]
+    for value in found:
+        assert_shape(value, "Lines of logs")
+    return found
+
+
+def texts(scenario, *arguments):
+    ended = logs(scenario, *arguments, "--json")
+    assert ended.status == 0, ended
+    return [value["text"] for value in objects(ended.out)]
+
+
+def test_a_script_gets_each_line_with_its_task_rank_and_time(scenario):
+    cmd = scenario.script("sleep 0.$((RANK * 3)); echo I am $RANK; printf 'no end'")
+    assert scenario.run(scenario.job(cmd, "pytorch", workers=1)).status == 0
+    ended = logs(scenario, "@", "--json")
+    lines = objects(ended.out)
+    assert [(line["task"], line["rank"], line["text"]) for line in lines] == [
+        ("master.0", 0, "I am 0"), ("worker.0", 1, "I am 1"),
+        ("master.0", 0, "no end"), ("worker.0", 1, "no end")]
+    stamps = logs(scenario, "@", "--timestamps").out.splitlines()
+    assert [line["time"] for line in lines] == [stamp.split(" ")[0] for stamp in stamps]
+    assert texts(scenario, "@", "worker.0", "--tail", "1") == ["no end"]
+    assert texts(scenario, "@", "--since", "2100-01-01") == []
+    (logs_of(scenario) / "master.0.idx").unlink()
+    assert {line["time"] for line in objects(logs(scenario, "@", "master.0", "--json").out)} == {None}
+
+
+def test_a_script_gets_valid_json_of_any_bytes(scenario):
+    cmd = scenario.python("""
+        import os
+        os.write(1, b'\\xff"\\\\\\x00\\x1b[31m\\t\\xc3\\xa9\\r\\n')
+        os.write(1, bytes(range(256)) * 100)
+    """)
+    assert scenario.run(scenario.job(cmd), stdout=subprocess.DEVNULL).status == 0
+    first, *rest = texts(scenario, "@")
+    assert first == '\ufffd"\\\x00\x1b[31m\té\r'
+    log = (logs_of(scenario) / "master.0.log").read_bytes().split(b"\n")[1:]
+    assert [len(text) for text in rest] == [len(line) for line in log], "each bad byte is one U+FFFD"
+
+
+def test_a_script_gets_a_line_without_bounds_in_pieces_that_part_no_character(scenario):
+    cmd = scenario.python("""
+        import sys
+        sys.stdout.write("x" + "é" * 100000 + "\\nend\\n")
+    """)
+    assert scenario.run(scenario.job(cmd), stdout=subprocess.DEVNULL).status == 0
+    lines = objects(logs(scenario, "@", "--json").out)
+    assert [line.get("goes_on", False) for line in lines] == [True] * (len(lines) - 2) + [False, False]
+    assert len(lines) > 3 and "".join(line["text"] for line in lines[:-1]) == "x" + "é" * 100000
+
+
+def test_a_script_is_told_where_bytes_were_lost(scenario):
+    assert scenario.run(scenario.job(scenario.script("echo before; sleep 0.2; echo after"))).status == 0
+    index = logs_of(scenario) / "master.0.idx"
+    records = list(RECORD.iter_unpack(index.read_bytes()))
+    at = len("before\n")
+    index.write_bytes(b"".join(RECORD.pack(*record) for record in [records[0], (1234, at | GAP), *records[1:]]))
+    before, gap, after = objects(logs(scenario, "@", "--json").out)
+    assert (before["text"], gap["text"], after["text"]) == ("before", None, "after")
+    assert gap["lost_bytes"] == 1234 and "lost_bytes" not in after
+
+
+def test_a_script_can_follow(scenario):
+    cmd = scenario.script("echo first; while [ ! -e go ]; do sleep 0.05; done; printf last")
+    run = started(scenario, scenario.job(cmd))
+    process = scenario.start("logs", run, "-f", "--json")
+    assert json.loads(process.stdout.readline())["text"] == "first", "it comes while the run goes on"
+    (scenario.directory / "go").touch()
+    ended = scenario.finish(process)
+    assert ended.status == 0 and [line["text"] for line in objects(ended.out)] == ["last"], ended
 
 
 def test_without_following_a_living_run_is_shown_as_far_as_it_is(scenario):

@@ -13,6 +13,7 @@ import threading
 import time
 
 import pytest
+from shapes import assert_shape
 
 NVML = r"""
 #include <string.h>
@@ -265,6 +266,8 @@ def test_a_run_gives_up_waiting_when_told_to(scenario):
     scenario.wait_for("up")
     code, _, err = say(scenario, "run", asking(scenario, "true", name="second.yml", cpu=1), "--timeout", "0.4")
     assert code == 125 and "its turn did not come within 0.4s: waiting for 1 CPU" in err, err
+    assert "because of it" not in err, "nothing was started that could be stopped"
+    assert err.splitlines()[-1].startswith("run 2 failed after"), err
     assert node(scenario)["queue"] == []
     (scenario.directory / "go").touch()
     assert wait_for_end(scenario, first) == "succeeded"
@@ -303,6 +306,70 @@ def test_why_names_the_holder_the_place_in_the_queue_and_what_would_help(scenari
     (scenario.directory / "go").touch()
     assert wait_for_end(scenario, second) == "succeeded"
     assert "does not wait: it is over (succeeded)" in say(scenario, "why", second)[1]
+
+
+def answers(scenario, *arguments, status=0):
+    code, out, err = say(scenario, "why", *arguments, "--json")
+    assert code == status, err
+    told = json.loads(out)
+    for answer in told:
+        assert_shape(answer, "Why runs wait")
+        for amounts in answer["resources"].values():
+            assert set(amounts) == {"needed", "free", "total", "is_enough", "holders"}
+    return told
+
+
+def test_why_tells_of_several_runs_and_without_a_name_of_all_that_wait(scenario):
+    code, out, err = say(scenario, "why")
+    assert (code, out) == (0, "") and "no run waits" in err
+    n = cores(scenario)
+    job = asking(scenario, scenario.script(UNTIL_GO), cpu=n)
+    first = detached(scenario, job)
+    scenario.wait_for("up")
+    waiting = [detached(scenario, job) for _ in range(2)]
+    for run in waiting:
+        wait_for_status(scenario, run, "scheduled")
+    code, out, _ = say(scenario, "why")
+    heads = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert code == 0 and [line.split(" waits")[0] for line in heads] == [f"run {run}" for run in waiting], out
+    second, third = answers(scenario)
+    assert [second["run"], third["run"]] == waiting
+    assert [(told["answer"], told["status"]) for told in (second, third)] == [("waits", "scheduled")] * 2
+    assert (second["position"], third["position"], third["queue_length"]) == (1, 2, 2)
+    assert (second["behind"], third["behind"], second["starts_after"]) == (None, waiting[0], first)
+    (holder,) = second["resources"]["cpu"].pop("holders")
+    assert second["resources"]["cpu"] == {"needed": n, "free": 0, "total": n, "is_enough": False}
+    assert (holder["run"], holder["amount"]) == (first, n)
+    code, out, err = say(scenario, "why", waiting[1], 99, first)
+    assert code == 1 and "no run '99'" in err
+    assert f"run {waiting[1]} waits" in out and f"run {first} does not wait: it holds {n} CPU" in out
+    (told,) = answers(scenario, 99, first, status=1)
+    assert (told["answer"], told["holds"]) == ("goes_on", {"cpu": n})
+    (scenario.directory / "go").touch()
+    for run in (first, *waiting):
+        assert wait_for_end(scenario, run) == "succeeded"
+    assert [told["answer"] for told in answers(scenario, first)] == ["over"] and answers(scenario) == []
+
+
+def test_why_tells_a_script_of_a_file_what_a_dry_run_does(scenario):
+    n = cores(scenario)
+    first = detached(scenario, asking(scenario, scenario.script(UNTIL_GO), cpu=n - 0.5))
+    scenario.wait_for("up")
+    gang = scenario.job("true", "pytorch", workers=4, name="gang.yml",
+                        topology="default_worker: {resources: {cpu: {requests: 0.25}}}")
+    (told,) = answers(scenario, gang)
+    assert (told["answer"], told["file"], told["starts_after"]) == ("waits", str(gang), first)
+    assert (told["fewer_workers"], told["oversubscribing_helps"]) == (2, True)
+    code, out, _ = say(scenario, "run", "--dry-run", "--json", gang)
+    dry = json.loads(out)
+    assert code == 1 and dry.pop("reason") and told.pop("reason") and dry == told
+    (told,) = answers(scenario, "-f", scenario.job("true", name="free.yml"))
+    assert (told["answer"], told["resources"], told["position"]) == ("starts", {}, None)
+    (told,) = answers(scenario, asking(scenario, "true", name="huge.yml", cpu=100000))
+    assert told["answer"] == "never" and "asks for 100000 CPUs" in told["reason"]
+    assert say(scenario, "why", gang, first)[0] == 2, "a file stands alone"
+    (scenario.directory / "go").touch()
+    assert wait_for_end(scenario, first) == "succeeded"
 
 
 # ---- GPUs ----

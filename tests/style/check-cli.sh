@@ -115,8 +115,10 @@ misuse() {
     expect 2 $'\e[31mred'
     ! grep -q $'\e' err || fail "a message steers the terminal"
     for name in "${names[@]}"; do
-        status=2
-        [[ $name != run && $name != attach ]] || status=125
+        case $name in
+        run | restart | resume | copy | attach) status=125 ;;
+        *) status=2 ;;
+        esac
         expect $status "$name" --no-such-option; silent out
         says err "try 'myelin help $name'"
     done
@@ -127,6 +129,15 @@ version() {
     grep -qxE 'myelin [0-9]+\.[0-9]+\.[0-9]+' version || fail "an odd version: $(cat version)"
     expect 0 version; same version version --version
     expect 0 version --json; says out "\"version\": \"$(cut -d' ' -f2 version)\""
+}
+
+# What prints a text for people alone has none; neither has what prints another language.
+for_scripts() {
+    local name
+    for name in "${names[@]}"; do
+        [[ " completion help man schema " == *" $name "* ]] && continue
+        expect 0 help "$name"; says out '--json '
+    done
 }
 
 on_terminal() { TERM=xterm script -qec "$1" /dev/null </dev/null | tr -d '\r'; }
@@ -243,6 +254,7 @@ law "docs/reference.md is made from the rows" fields
 law "every manual page is read without warnings" manual
 law "misuse is told with the way out and its own status" misuse
 law "the version is the same by every way that leads to it" version
+law "every command that a script would read prints JSON" for_scripts
 law "colour is for terminals, and the user decides" colour
 law "help fits in a narrow terminal" narrow
 law "output that is lost makes a failure" lost_output

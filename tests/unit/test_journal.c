@@ -110,8 +110,7 @@ static void one_that_is_reopened_counts_on(void **state) {
 
     (void)state;
     assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
-    journal.started.tv_sec -= 5; /* as if it had begun before */
-    journal.started.tv_nsec -= 900000000;
+    journal.started_us -= 5900000; /* as if it had begun before */
     write_notice(&journal, "before");
     journal_close(&journal);
     assert_int_equal(record_read(&record, &rundir, &err), 0);
@@ -173,6 +172,58 @@ static void what_the_disk_does_not_take_is_counted_and_the_next_line_is_whole(vo
     record_release(&record);
 }
 
+static void count_writes(void *context) {
+    ++*(int *)context;
+}
+
+static void gathered_lines_are_written_together_and_in_order(void **state) {
+    AUTO(buf) text = BUF_INIT(1 << 20);
+    struct rundir rundir = home_run(&home);
+    struct journal journal;
+    struct error err;
+    int n_writes = 0;
+
+    (void)state;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    journal.written = count_writes;
+    journal.context = &n_writes;
+    for (int i = 0; i < 10; i++) {
+        journal_begin(&journal, "task");
+        journal_end(&journal, JOURNAL_GATHERED);
+    }
+    read_text(&rundir, &text);
+    assert_int_equal(text.len, 0);
+    write_notice(&journal, "one that does not wait");
+    read_text(&rundir, &text);
+    assert_int_equal(n_writes, 1);
+    assert_non_null(strstr(text.data, "\"seq\": 10,"));
+    assert_true(strstr(text.data, "\"seq\": 10,") < strstr(text.data, "\"seq\": 11,"));
+    journal_begin(&journal, "task");
+    journal_end(&journal, JOURNAL_GATHERED);
+    journal_close(&journal);
+    read_text(&rundir, &text);
+    assert_non_null(strstr(text.data, "\"seq\": 12,"));
+    assert_int_equal(n_writes, 2);
+}
+
+static void gathering_is_bounded(void **state) {
+    AUTO(buf) text = BUF_INIT(1 << 20);
+    struct rundir rundir = home_run(&home);
+    struct journal journal;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    for (int i = 0; i < 2000; i++) {
+        journal_begin(&journal, "task");
+        journal_end(&journal, JOURNAL_GATHERED);
+    }
+    read_text(&rundir, &text);
+    assert_true(text.len > 0);
+    journal_close(&journal);
+    assert_int_equal(journal.lost, 0);
+}
+
 static void a_second_journal_of_one_run_is_refused(void **state) {
     struct rundir rundir = home_run(&home);
     struct journal journal, second;
@@ -211,6 +262,8 @@ int main(void) {
         cmocka_unit_test(one_that_is_reopened_counts_on),
         cmocka_unit_test(a_cut_line_costs_only_itself),
         cmocka_unit_test(what_the_disk_does_not_take_is_counted_and_the_next_line_is_whole),
+        cmocka_unit_test(gathered_lines_are_written_together_and_in_order),
+        cmocka_unit_test(gathering_is_bounded),
         cmocka_unit_test(a_second_journal_of_one_run_is_refused),
         cmocka_unit_test(a_line_beyond_the_limit_is_lost_whole),
     };

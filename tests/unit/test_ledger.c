@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <linux/magic.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,70 @@ static void who_reserves_leaves_the_queue_and_who_ends_leaves_nothing(void **sta
     assert_int_equal(ledger_forget(fixture->ledger, 1, &err), 0);
     view = look(fixture);
     assert_int_equal(view.queue.len + view.holds.len, 0);
+    ledger_view_release(&view);
+}
+
+static void cpus_of_a_task_are_kept_and_no_others(void **state) {
+    struct fixture *fixture = *state;
+    struct hold holds[] = {
+        { .rank = HOLD_OF_SEVERAL, .amount = { [RESOURCE_CPU] = 500 } },
+        { .rank = 0, .amount = { [RESOURCE_CPU] = 3000 } },
+    };
+    struct ledger_view view;
+    struct error err;
+
+    cpus_add(&holds[1].cpus, 0);
+    cpus_add(&holds[1].cpus, 63);
+    cpus_add(&holds[1].cpus, CPUS_MAX - 1);
+    assert_int_equal(ledger_begin(fixture->ledger, &err), 0);
+    assert_int_equal(ledger_reserve(fixture->ledger, 1, holds, ARRAY_LEN(holds), &err), 0);
+    assert_int_equal(ledger_commit(fixture->ledger, &err), 0);
+    view = look(fixture);
+    assert_int_equal(view.holds.len, 2);
+    assert_int_equal(cpus_count(&view.holds.items[0].cpus), 0);
+    assert_true(cpus_are_equal(&view.holds.items[1].cpus, &holds[1].cpus));
+    ledger_view_release(&view);
+}
+
+static void execute(const char *home, const char *sql) {
+    char path[PATH_MAX + 32];
+    sqlite3 *db;
+
+    snprintf(path, sizeof path, "%s/myelin.db", home);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void an_older_ledger_keeps_its_rows_when_it_is_brought_up_to_date(void **state) {
+    struct fixture *fixture = *state;
+    struct ledger_view view;
+    struct error err;
+
+    enter(fixture, 2);
+    reserve(fixture, 1, 4);
+    ledger_close(fixture->ledger);
+    fixture->ledger = NULL;
+    execute(fixture->home, "ALTER TABLE reservations DROP COLUMN cpus; PRAGMA user_version = 1");
+    if (ledger_open(fixture->home, LEDGER_TO_WRITE, BUSY_MS, &fixture->ledger, &err))
+        fail_msg("%s", err.message);
+    view = look(fixture);
+    assert_int_equal(view.queue.len, 1);
+    assert_int_equal(view.holds.len, 2);
+    assert_true(view.holds.items[1].gpus == 4);
+    assert_int_equal(cpus_count(&view.holds.items[1].cpus), 0);
+    ledger_view_release(&view);
+}
+
+static void what_is_no_set_of_cpus_counts_as_none(void **state) {
+    struct fixture *fixture = *state;
+    struct ledger_view view;
+
+    reserve(fixture, 1, 4);
+    execute(fixture->home, "UPDATE reservations SET cpus = 'all of them'");
+    view = look(fixture);
+    assert_int_equal(view.holds.len, 2);
+    assert_int_equal(cpus_count(&view.holds.items[1].cpus), 0);
     ledger_view_release(&view);
 }
 
@@ -300,6 +365,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_LEDGER(runs_stand_in_the_order_of_their_ids),
         WITH_LEDGER(who_reserves_leaves_the_queue_and_who_ends_leaves_nothing),
+        WITH_LEDGER(cpus_of_a_task_are_kept_and_no_others),
+        WITH_LEDGER(an_older_ledger_keeps_its_rows_when_it_is_brought_up_to_date),
+        WITH_LEDGER(what_is_no_set_of_cpus_counts_as_none),
         WITH_LEDGER(a_row_counts_only_while_its_run_has_an_owner),
         WITH_LEDGER(a_run_whose_directory_was_removed_is_settled),
         WITH_LEDGER(a_reused_id_inherits_nothing),

@@ -74,6 +74,49 @@ static void an_endless_line_is_cut_into_pieces_and_none_of_it_is_lost(void **unu
     free(zeros);
 }
 
+/* What came out of lines that know whether they go on. */
+struct pieces {
+    const struct lines *lines;
+    size_t n, n_going_on, n_broken, bytes;
+};
+
+static void hear_piece(void *context, const char *line, size_t n) {
+    struct pieces *pieces = context;
+
+    pieces->n++;
+    pieces->n_going_on += pieces->lines->goes_on;
+    pieces->n_broken += n > 0 && ((unsigned char)line[0] & 0xc0) == 0x80;
+    pieces->bytes += n;
+}
+
+static void a_piece_of_a_line_parts_no_character_and_is_known_as_a_piece(void **unused) {
+    static const char *const characters[] = { "\xc3\xa9", "\xe2\x94\x82", "\xf0\x9f\x98\x80" };
+    enum { TOTAL = 3 * LINE_MOST };
+    char *text = malloc(TOTAL);
+
+    (void)unused;
+    for (size_t c = 0; c < ARRAY_LEN(characters); c++)
+        for (size_t shift = 0; shift < 5; shift++) {
+            const size_t width = strlen(characters[c]);
+            struct lines lines = { 0 };
+            struct pieces pieces = { .lines = &lines };
+            size_t len = shift;
+
+            memset(text, 'x', shift);
+            for (; len + width < TOTAL; len += width)
+                memcpy(text + len, characters[c], width);
+            text[len++] = '\n';
+            for (size_t at = 0; at < len; at += 1001)
+                lines_feed(&lines, text + at, len - at < 1001 ? len - at : 1001, hear_piece,
+                           &pieces);
+            assert_int_equal(pieces.n_broken, 0);
+            assert_int_equal(pieces.n_going_on, pieces.n - 1);
+            assert_int_equal(pieces.bytes, len - 1);
+            lines_release(&lines);
+        }
+    free(text);
+}
+
 static void a_line_of_just_the_most_is_not_cut(void **unused) {
     char *text = malloc(LINE_MOST + 1);
     struct lines lines = { 0 };
@@ -93,52 +136,29 @@ static void a_line_of_just_the_most_is_not_cut(void **unused) {
     free(text);
 }
 
-static void expect_tail(const struct tail *tail, const char *text) {
-    struct heard heard = HEARD;
-
-    tail_lines(tail, hear, &heard);
-    assert_string_equal(heard.text.data, text);
-    buf_release(&heard.text);
-}
-
 static void the_tail_is_the_last_lines(void **unused) {
-    struct tail tail = { 0 };
+    static const struct {
+        const char *text, *tail;
+    } rows[] = { { "", "" }, { "\n", "|" }, { "a\nb", "a|b|" }, { "a\nb\n\n", "a|b||" } };
+    AUTO(buf) text = BUF_INIT(100000);
     struct heard heard = HEARD;
-    char line[32];
+    struct error err;
 
     (void)unused;
-    expect_tail(&tail, "");
-    tail_feed(&tail, "a\nb", 3);
-    expect_tail(&tail, "a|b|");
-    tail_feed(&tail, "c\n\n", 3);
-    expect_tail(&tail, "a|bc||");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct heard few = HEARD;
+
+        tail_lines(rows[i].text, strlen(rows[i].text), hear, &few);
+        assert_string_equal(few.text.data, rows[i].tail);
+        buf_release(&few.text);
+    }
     for (int i = 0; i < 5000; i++)
-        tail_feed(&tail, line, (size_t)snprintf(line, sizeof line, "line %d\n", i));
-    tail_lines(&tail, hear, &heard);
+        assert_int_equal(buf_printf(&text, &err, "line %d\n", i), 0);
+    tail_lines(text.data, text.len, hear, &heard);
     assert_int_equal(heard.lines, TAIL_LINES);
     assert_memory_equal(heard.text.data, "line 4980|", 10);
     assert_non_null(strstr(heard.text.data, "line 4999|"));
     buf_release(&heard.text);
-    tail_release(&tail);
-}
-
-static void the_tail_of_an_endless_line_is_its_last_bytes(void **unused) {
-    struct tail tail = { 0 };
-    struct heard heard = HEARD;
-    char *text = malloc(3 * TAIL_BYTES);
-
-    (void)unused;
-    memset(text, 'x', 3 * TAIL_BYTES);
-    text[3 * TAIL_BYTES - 1] = 'y';
-    tail_feed(&tail, "first\n", 6);
-    tail_feed(&tail, text, 3 * TAIL_BYTES);
-    tail_lines(&tail, hear, &heard);
-    assert_int_equal(heard.lines, 1);
-    assert_int_equal(heard.longest, TAIL_BYTES);
-    assert_int_equal(heard.text.data[TAIL_BYTES - 1], 'y');
-    buf_release(&heard.text);
-    tail_release(&tail);
-    free(text);
 }
 
 static void a_line_on_a_terminal_cannot_steer_it(void **unused) {
@@ -243,11 +263,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_comes_out_whole_however_it_was_cut),
         cmocka_unit_test(an_endless_line_is_cut_into_pieces_and_none_of_it_is_lost),
+        cmocka_unit_test(a_piece_of_a_line_parts_no_character_and_is_known_as_a_piece),
         cmocka_unit_test(a_line_of_just_the_most_is_not_cut),
         cmocka_unit_test(a_sweep_of_prefixed_lines_is_the_same_as_line_by_line),
         cmocka_unit_test(a_sweep_stops_at_a_line_that_is_too_long),
         cmocka_unit_test(the_tail_is_the_last_lines),
-        cmocka_unit_test(the_tail_of_an_endless_line_is_its_last_bytes),
         cmocka_unit_test(a_line_on_a_terminal_cannot_steer_it),
         cmocka_unit_test(a_line_that_does_not_fit_leaves_the_buffer_as_it_was),
     };

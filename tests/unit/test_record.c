@@ -267,6 +267,156 @@ static void members_of_a_wrong_kind_are_as_if_missing(void **state) {
     record_release(&record);
 }
 
+/* ---- attempts ---- */
+
+#define TRY(attempt, elapsed) AT("1", elapsed) "\"attempt\": " attempt ", "
+
+/* A run of two tasks that fails, is started again, and succeeds. */
+static const char *const restarted[] = {
+    TRY("0", "0.1") "\"event\": \"created\", \"uuid\": \"u\", \"origin\": {\"manner\": "
+                    "\"resumed\", \"id\": 7, \"uuid\": \"v\"}, \"counts\": {\"worker\": 2}}",
+    TRY("0", "1") "\"event\": \"attempt\", \"status\": \"starting\"}",
+    TRY("0", "1") "\"event\": \"status\", \"status\": \"starting\"}",
+    TRY("0", "2") "\"event\": \"task\", \"rank\": 0, \"status\": \"running\", \"pid\": 10}",
+    TRY("0", "2") "\"event\": \"task\", \"rank\": 1, \"status\": \"running\", \"pid\": 11}",
+    TRY("0", "2") "\"event\": \"status\", \"status\": \"running\"}",
+    TRY("0", "3") "\"event\": \"task\", \"rank\": 1, \"status\": \"failed\", \"exit_code\": 3, "
+                  "\"log_lost\": 5}",
+    TRY("0", "4") "\"event\": \"task\", \"rank\": 0, \"status\": \"stopped\", \"signal\": 15}",
+    TRY("0", "5") "\"event\": \"checked\", \"processes\": 0}",
+    TRY("0", "5") "\"event\": \"attempt\", \"status\": \"failed\", \"reason\": \"it broke\", "
+                  "\"first_failed\": 1, \"exit_status\": 3, \"delay\": 2}",
+    TRY("0", "5") "\"event\": \"status\", \"status\": \"warning\", \"reason\": \"again\"}",
+    TRY("0", "5") "\"event\": \"phase\", \"phase\": \"waiting\"}",
+    TRY("1", "7") "\"event\": \"attempt\", \"status\": \"starting\"}",
+    TRY("1", "7") "\"event\": \"status\", \"status\": \"starting\"}",
+    TRY("1", "8") "\"event\": \"task\", \"rank\": 0, \"status\": \"running\", \"pid\": 20}",
+    TRY("1", "8") "\"event\": \"status\", \"status\": \"running\"}",
+    TRY("1", "9") "\"event\": \"checked\", \"processes\": 0}",
+    TRY("1", "9") "\"event\": \"status\", \"status\": \"succeeded\", \"exit_status\": 0}",
+};
+enum { BEFORE_RESTART = 12, RESTARTED = ARRAY_LEN(restarted) };
+
+static void make_restarted(struct run_record *record, size_t n) {
+    record_init(record, &nowhere);
+    for (size_t i = 0; i < n; i++)
+        feed(record, restarted[i]);
+    assert_int_equal(record->bad_lines, 0);
+}
+
+static void how_each_attempt_ended_is_kept(void **state) {
+    struct run_record record;
+
+    (void)state;
+    make_restarted(&record, RESTARTED);
+    assert_int_equal(record.state, STATE_SUCCEEDED);
+    assert_int_equal(record.n_attempts, 2);
+    assert_int_equal(record.n_over, 2);
+    assert_int_equal(record.attempts[0].state, STATE_FAILED);
+    assert_string_equal(record.attempts[0].reason, "it broke");
+    assert_int_equal(record.attempts[0].first_failed, 1);
+    assert_int_equal(record.attempts[0].exit_status, 3);
+    assert_true(record.attempts[0].started_s == 1 && record.attempts[0].ended_s == 5);
+    assert_int_equal(record.attempts[1].state, STATE_SUCCEEDED);
+    assert_int_equal(record.attempts[1].exit_status, 0);
+    assert_true(record.attempts[1].started_s == 7 && record.attempts[1].ended_s == 9);
+    assert_int_equal(record.origin.manner, ORIGIN_RESUMED);
+    assert_int_equal(record.origin.id, 7);
+    assert_string_equal(record.origin.uuid, "v");
+    record_release(&record);
+}
+
+static void a_new_attempt_starts_with_tasks_of_which_nothing_is_known(void **state) {
+    static const struct task_record fresh = { .exit_code = -1, .started_s = -1, .ended_s = -1 };
+    struct run_record record;
+
+    (void)state;
+    make_restarted(&record, BEFORE_RESTART);
+    assert_int_equal(record.state, STATE_WARNING);
+    assert_int_equal(record_attempt(&record), 0);
+    assert_int_equal(record.n_over, 1);
+    assert_int_equal(record.tasks[1].exit_code, 3);
+    assert_true(record.left_nothing);
+    assert_string_equal(record.phase, "waiting");
+    record_release(&record);
+    make_restarted(&record, BEFORE_RESTART + 1);
+    assert_int_equal(record_attempt(&record), 1);
+    for (uint32_t rank = 0; rank < record.n_tasks; rank++)
+        assert_true(same_task(&record.tasks[rank], &fresh));
+    assert_false(record.left_nothing);
+    record_release(&record);
+}
+
+static void a_run_that_ends_between_two_attempts_leaves_the_first_as_it_was(void **state) {
+    struct run_record record;
+
+    (void)state;
+    make_restarted(&record, BEFORE_RESTART);
+    feed(&record, TRY("0", "6") "\"event\": \"status\", \"status\": \"stopped\", "
+                                "\"exit_status\": 130}");
+    assert_int_equal(record.state, STATE_STOPPED);
+    assert_int_equal(record.n_attempts, 1);
+    assert_int_equal(record.attempts[0].state, STATE_FAILED);
+    assert_int_equal(record.attempts[0].exit_status, 3);
+    record_release(&record);
+}
+
+static void attempts_come_one_after_the_other_or_not_at_all(void **state) {
+    static const struct {
+        size_t after; /* so many lines */
+        const char *line;
+    } bad[] = {
+        { 0, TRY("0", "1") "\"event\": \"attempt\", \"status\": \"starting\"}" },
+        { 1, TRY("1", "1") "\"event\": \"attempt\", \"status\": \"starting\"}" },
+        { 1, TRY("0", "1") "\"event\": \"attempt\", \"status\": \"failed\"}" },
+        { 2, TRY("0", "1") "\"event\": \"attempt\", \"status\": \"starting\"}" },
+        { 6, TRY("1", "1") "\"event\": \"attempt\", \"status\": \"starting\"}" },
+        { 6, TRY("1", "1") "\"event\": \"attempt\", \"status\": \"failed\"}" },
+        { 6, TRY("0", "1") "\"event\": \"attempt\", \"status\": \"succeeded\"}" },
+        { BEFORE_RESTART, TRY("0", "1") "\"event\": \"attempt\", \"status\": \"starting\"}" },
+        { BEFORE_RESTART, TRY("0", "1") "\"event\": \"attempt\", \"status\": \"failed\"}" },
+        { BEFORE_RESTART, TRY("2", "1") "\"event\": \"attempt\", \"status\": \"starting\"}" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct run_record record;
+        uint32_t n_attempts, n_over;
+
+        make_restarted(&record, bad[i].after);
+        n_attempts = record.n_attempts;
+        n_over = record.n_over;
+        feed(&record, bad[i].line);
+        if (record.bad_lines != 1 || record.n_attempts != n_attempts || record.n_over != n_over)
+            fail_msg("after %zu lines this one is taken: %s", bad[i].after, bad[i].line);
+        record_release(&record);
+    }
+}
+
+static void many_attempts_are_all_kept(void **state) {
+    struct run_record record;
+
+    (void)state;
+    make_restarted(&record, 1);
+    for (int i = 0; i < 1002; i++) {
+        char line[256];
+
+        snprintf(line, sizeof line,
+                 TRY("%d", "1") "\"event\": \"attempt\", \"status\": \"starting\"}", i);
+        feed(&record, line);
+        snprintf(line, sizeof line,
+                 TRY("%d", "1") "\"event\": \"attempt\", \"status\": \"failed\", "
+                                "\"exit_status\": %d}",
+                 i, i);
+        feed(&record, line);
+    }
+    assert_int_equal(record.bad_lines, 0);
+    assert_int_equal(record.n_attempts, 1002);
+    for (int i = 0; i < 1002; i++)
+        assert_int_equal(record.attempts[i].exit_status, i);
+    record_release(&record);
+}
+
 static void only_a_notice_is_handed_out(void **state) {
     struct run_record record;
 
@@ -294,6 +444,11 @@ int main(void) {
         cmocka_unit_test(a_task_whose_end_no_line_tells_ended_with_the_run),
         cmocka_unit_test(lines_that_are_none_are_counted_and_change_nothing),
         cmocka_unit_test(members_of_a_wrong_kind_are_as_if_missing),
+        cmocka_unit_test(how_each_attempt_ended_is_kept),
+        cmocka_unit_test(a_new_attempt_starts_with_tasks_of_which_nothing_is_known),
+        cmocka_unit_test(a_run_that_ends_between_two_attempts_leaves_the_first_as_it_was),
+        cmocka_unit_test(attempts_come_one_after_the_other_or_not_at_all),
+        cmocka_unit_test(many_attempts_are_all_kept),
         cmocka_unit_test(only_a_notice_is_handed_out),
     };
 

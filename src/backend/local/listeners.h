@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who listens on this machine, from the kernel's own table: a port that was used a moment ago
+/* Who listens on this machine, from the kernel's own table (its listeners alone: all of its
+ * connections take milliseconds to walk): a port that was used a moment ago
  * cannot be bound, though nobody is there any more, so binding would not tell. */
 #ifndef BACKEND_LOCAL_LISTENERS_H
 #define BACKEND_LOCAL_LISTENERS_H

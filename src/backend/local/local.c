@@ -63,6 +63,7 @@ struct local {
     struct cgroups *groups;         /* NULL until a task has limits */
     milli asked[RESOURCES_LIMITED]; /* the largest limit that a task has */
     int removals;
+    bool is_astray; /* a task could not be put on its CPUs */
 
     struct processes bystanders; /* children from before: `cmd & exec myelin …` */
     int was_subreaper;
@@ -247,6 +248,7 @@ static void launch_one(struct local *local, uint32_t rank) {
     task->pid = spawned.pid;
     task->pidfd = spawned.pidfd;
     task->output = spawned.output;
+    local->is_astray |= spawned.is_astray;
     if (local->gang.n_tasks <= LARGE_PIPES_MOST)
         fcntl(task->output, F_SETPIPE_SZ, PIPE_SIZE);
     local->living++;
@@ -275,6 +277,10 @@ static void on_launch(evutil_socket_t fd, short what, void *arg) {
         return;
     }
     tell_missing(local);
+    if (local->is_astray && local->gang.notice)
+        local->gang.notice(local->gang.context,
+                           "the kernel refuses to keep tasks on the CPUs that they were given: "
+                           "they run on any");
     if (local->stage == STAGE_LAUNCHING)
         local->stage = STAGE_RUNNING;
 }

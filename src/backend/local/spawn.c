@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <stdint.h>
@@ -15,6 +16,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "model/cpus.h"
 
 enum { STACK_SIZE = 64 * 1024, GUARD_SIZE = 4096, SIGNAL_LAST = 64 };
 
@@ -29,24 +32,16 @@ struct birth {
     const struct spawner *spawner;
     const struct cgroup_entry *entry;
     bool is_inside; /* it was made in its control group */
-    int pipe_fd;
     pid_t parent;
     bool handlers_cleared;
     volatile int errnum;
     const char *volatile step;
+    volatile bool is_astray; /* not on the CPUs that it was to run on */
 };
 
 IN_CHILD static void reset_signals(const struct birth *birth) {
-    static const int from_terminal[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-    struct sigaction by_default = { .sa_handler = SIG_DFL }, ignored = { .sa_handler = SIG_IGN };
+    struct sigaction by_default = { .sa_handler = SIG_DFL };
     sigset_t none;
-
-    /* Ignoring a signal discards a pending one: an interrupt that came to the whole process
-     * group before the task left it is the supervisor's to answer. */
-    for (size_t i = 0; i < ARRAY_LEN(from_terminal); i++) {
-        sigaction(from_terminal[i], &ignored, NULL);
-        sigaction(from_terminal[i], &by_default, NULL);
-    }
 
     for (int number = 1; number <= SIGNAL_LAST; number++)
         if (!birth->handlers_cleared || sigismember(&birth->spawner->ignored, number) == 1)
@@ -63,14 +58,36 @@ IN_CHILD static bool enter_cgroups(const struct birth *birth) {
             return false;
     if (entry->directory >= 0 && !birth->is_inside) {
         const int fd = openat(entry->directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        const bool is_in = fd >= 0 && write(fd, "0", 1) > 0;
 
-        return fd >= 0 && write(fd, "0", 1) > 0;
+        if (fd >= 0)
+            close(fd); /* the table of descriptors may still be the parent's */
+        return is_in;
     }
     return true;
 }
 
+/* Gives the child a table of descriptors with the standard three and nothing else that outlives
+ * execve. A copy of the parent's would hold two for each task, and a large gang would spend most
+ * of its start copying and closing them: the table is shared up to here, and only its low end is
+ * copied. */
+IN_CHILD static bool connect_streams(const struct birth *birth) {
+    const struct spawner *spawner = birth->spawner;
+    const unsigned past =
+        (unsigned)(spawner->slot_fd > spawner->null_fd ? spawner->slot_fd : spawner->null_fd) + 1;
+
+    if (spawner->shares_files && syscall(SYS_close_range, past, UINT_MAX, CLOSE_RANGE_UNSHARE) < 0)
+        return false;
+    if (dup2(spawner->null_fd, STDIN_FILENO) < 0 || dup2(spawner->slot_fd, STDOUT_FILENO) < 0 ||
+        dup2(spawner->slot_fd, STDERR_FILENO) < 0)
+        return false;
+    /* Ours are close-on-exec already; this is for those that the user's shell left open. */
+    syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+    return true;
+}
+
 /* Returns the name of the step that failed, with errno set. */
-IN_CHILD static const char *become_task(const struct birth *birth) {
+IN_CHILD static const char *become_task(struct birth *birth) {
     const struct spawner *spawner = birth->spawner;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -79,14 +96,16 @@ IN_CHILD static const char *become_task(const struct birth *birth) {
         _exit(127); /* the supervisor died before the line above: nobody reads what we say */
     if (!enter_cgroups(birth))
         return "cannot enter its control group";
-    if (setsid() < 0)
-        return "cannot make a session";
-    if (dup2(spawner->null_fd, STDIN_FILENO) < 0 || dup2(birth->pipe_fd, STDOUT_FILENO) < 0 ||
-        dup2(birth->pipe_fd, STDERR_FILENO) < 0)
+    /* Refused where a CPU was taken away meanwhile, or by a filter: slower is better than not. */
+    if (birth->start->cpus && syscall(SYS_sched_setaffinity, 0, sizeof birth->start->cpus->words,
+                                      birth->start->cpus->words) < 0)
+        birth->is_astray = true;
+    if (setpgid(0, 0) < 0)
+        return "cannot make a process group";
+    if (!connect_streams(birth))
         return "cannot connect its standard streams";
-    /* Ours are close-on-exec already; this is for those that the user's shell left open. */
-    syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 1U << 2 /* CLOSE_RANGE_CLOEXEC */);
-    if (setrlimit(RLIMIT_NOFILE, &spawner->nofile) < 0)
+    if (spawner->nofile.rlim_cur != spawner->nofile.rlim_max &&
+        setrlimit(RLIMIT_NOFILE, &spawner->nofile) < 0)
         return "cannot restore its limit of open files";
     if (birth->start->directory && chdir(birth->start->directory) < 0)
         return "chdir";
@@ -138,7 +157,8 @@ static long clone3_call(struct clone_args *args, int (*entry)(void *), void *arg
 
 /* Starts the child; returns when it has executed its program or exited. */
 static pid_t give_birth(struct spawner *spawner, struct birth *birth, int *pidfd) {
-    const uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+    const uint64_t flags =
+        CLONE_VM | CLONE_VFORK | CLONE_PIDFD | (spawner->shares_files ? CLONE_FILES : 0u);
     char *const stack = spawner->stack + GUARD_SIZE;
 
     if (spawner->has_clone3) {
@@ -193,7 +213,8 @@ static int start_resolved(struct spawner *spawner, struct birth *birth, struct s
     }
     /* Only our end: a task may expect that its writes block. */
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    birth->pipe_fd = ends[1];
+    dup3(ends[1], spawner->slot_fd, O_CLOEXEC);
+    close(ends[1]);
 
     /* No handler of ours may run in the child, in our memory. */
     sigfillset(&all);
@@ -201,10 +222,12 @@ static int start_resolved(struct spawner *spawner, struct birth *birth, struct s
     pid = give_birth(spawner, birth, &pidfd);
     *errnum = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    close(ends[1]);
+    dup3(spawner->null_fd, spawner->slot_fd, O_CLOEXEC);
 
     if (pid >= 0 && birth->errnum == 0) {
-        *out = (struct spawned){ .pid = pid, .pidfd = pidfd, .output = ends[0] };
+        *out = (struct spawned){
+            .pid = pid, .pidfd = pidfd, .output = ends[0], .is_astray = birth->is_astray
+        };
         return 0;
     }
     close(ends[0]);
@@ -269,10 +292,17 @@ int spawner_init(struct spawner *spawner, struct error *err) {
     made.null_fd = open_null(err);
     if (made.null_fd < 0)
         return -1;
+    made.slot_fd = fcntl(made.null_fd, F_DUPFD_CLOEXEC, made.null_fd + 1);
+    if (made.slot_fd < 0) {
+        close(made.null_fd);
+        return error_set_errno(err, errno, "cannot copy a descriptor");
+    }
+    made.shares_files = syscall(SYS_close_range, UINT_MAX, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0;
     made.stack = mmap(NULL, GUARD_SIZE + STACK_SIZE, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (made.stack == MAP_FAILED) {
         close(made.null_fd);
+        close(made.slot_fd);
         return error_set_errno(err, errno, "cannot map a stack");
     }
     mprotect(made.stack, GUARD_SIZE, PROT_NONE);
@@ -292,5 +322,6 @@ void spawner_release(struct spawner *spawner) {
     program_forget(&spawner->cache);
     munmap(spawner->stack, GUARD_SIZE + STACK_SIZE);
     close(spawner->null_fd);
+    close(spawner->slot_fd);
     *spawner = (struct spawner){ 0 };
 }

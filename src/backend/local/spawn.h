@@ -4,9 +4,10 @@
  * executes its program (CLONE_VM | CLONE_VFORK), so that the cost does not grow with
  * the parent, and it comes with a pidfd.
  *
- * A child leads a session of its own, has default signal dispositions and an empty
- * mask, reads from /dev/null, writes both standard outputs into one pipe, inherits no
- * other descriptor, and is killed when the thread that started it dies.
+ * A child leads a process group of its own (in the supervisor's session, which has no terminal: a
+ * session for each task would be a scheduling group for each, which costs more than a fork), has
+ * default signal dispositions and an empty mask, reads from /dev/null, writes both standard outputs
+ * into one pipe, inherits no other descriptor, and is killed when the thread that started it dies.
  *
  * One spawner serves one thread. It is made right before a gang is started, because it
  * notes which signals are ignored at that time.
@@ -26,6 +27,8 @@
 struct spawner {
     char *stack; /* the child's, with a guard page below; reused, as the parent waits for exec */
     int null_fd;
+    int slot_fd; /* where the writing end of a child's pipe is put: a low number, see spawn.c */
+    bool shares_files;          /* a child leaves this process's table of descriptors by itself */
     sigset_t ignored;           /* signals that are ignored here and must not be in a child */
     struct rlimit nofile;       /* what a child gets */
     bool has_clone3;            /* until the kernel or a filter refuses it */
@@ -35,7 +38,8 @@ struct spawner {
 struct spawned {
     pid_t pid;
     int pidfd;
-    int output; /* the reading end of the task's pipe, non-blocking */
+    int output;     /* the reading end of the task's pipe, non-blocking */
+    bool is_astray; /* the kernel refused the CPUs that it was to run on: it runs on any */
 };
 
 /* Raises this process's own limit of open files to the hard one: children get back what

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time: the clocks, and moments as text.
+ *
+ * The wall clock is for people: somebody may set it. Durations come from the monotonic one,
+ * which counts on from boot and only goes forward.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+int64_t clock_wall_us(void); /* microseconds since 1970 */
+int64_t clock_monotonic_us(void);
+
+/* How much of the second is told: the number of digits. */
+enum time_detail {
+    TIME_SECONDS = 0,
+    TIME_MILLISECONDS = 3,
+    TIME_MICROSECONDS = 6,
+};
+
+/* "2026-03-01T12:00:00.123Z": ISO 8601, UTC. "?" for a year that no calendar has. */
+struct time_text {
+    char text[48];
+};
+struct time_text time_text(int64_t us, enum time_detail detail);
+
+/* Reads what time_text writes; false for what is no time. */
+bool time_read(const char *text, int64_t *us);
+
+#endif

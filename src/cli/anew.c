@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/anew.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/runs.h"
+#include "store/outputs.h"
+#include "store/owner.h"
+#include "store/request.h"
+
+enum { PROGRESS_EVERY_S = 1, PROGRESS_SELDOM_S = 10 };
+
+/* The old run, and what is needed of it. */
+struct original {
+    struct arena arena;
+    const char *home;
+    struct rundir rundir;
+    struct run_record record;
+    struct request request;
+};
+
+/* ---- its outputs ---- */
+
+/* Locks the run that has the outputs: nobody goes on with them, removes or resumes it meanwhile. */
+static int lock_outputs(struct original *original, struct rundir *keeper, int *lock,
+                        struct error *err) {
+    const char *id = original->rundir.outputs_of, *user;
+
+    if (rundir_open(original->home, strtoul(id, NULL, 10), &original->arena, keeper, err))
+        return error_wrap(err, "the outputs of run %s are gone", original->rundir.id);
+    if (owner_take(keeper, lock, err)) {
+        if (err->code == ERROR_CONFLICT)
+            error_set(err, ERROR_CONFLICT,
+                      "run %s goes on, or is just being copied or removed: its outputs change "
+                      "('myelin stop %s' ends it)",
+                      id, id);
+        return -1;
+    }
+    if (outputs_user(original->home, keeper, OUTPUTS_USERS_LIVING, &original->arena, &user, err) ==
+            0 &&
+        !user)
+        return 0;
+    if (user)
+        error_set(err, ERROR_CONFLICT,
+                  "run %s goes on with the outputs of run %s ('myelin stop %s' ends it)", user, id,
+                  user);
+    close(*lock);
+    return -1;
+}
+
+static int share_outputs(void *context, const struct rundir *rundir, struct error *err) {
+    struct original *original = context;
+    struct rundir keeper;
+    int lock, status;
+
+    if (lock_outputs(original, &keeper, &lock, err))
+        return -1;
+    status = rundir_share_outputs(rundir, &keeper, err);
+    close(lock);
+    return status;
+}
+
+struct progress {
+    const struct original *original;
+    bool is_terminal, is_shown;
+    uint64_t total;
+    time_t last;
+};
+
+static time_t seconds_now(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* Interrupts are held back while a run is being made: they end the copy, not the process. */
+static bool is_interrupted(void) {
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+            sigismember(&pending, SIGHUP) == 1);
+}
+
+static bool on_progress(void *context, uint64_t bytes) {
+    struct progress *progress = context;
+    const time_t now = seconds_now();
+    AUTO(arena) arena = ARENA_INIT;
+
+    if (is_interrupted())
+        return false;
+    if (now - progress->last < (progress->is_terminal ? PROGRESS_EVERY_S : PROGRESS_SELDOM_S))
+        return true;
+    progress->last = now;
+    progress->is_shown = true;
+    fprintf(stderr, "%smyelin: copying the outputs of run %s: %s of %s%s",
+            progress->is_terminal ? "\r\x1b[K" : "", progress->original->rundir.id,
+            runs_bytes(&arena, bytes), runs_bytes(&arena, progress->total),
+            progress->is_terminal ? "" : "\n");
+    return true;
+}
+
+static int copy_from(struct original *original, const struct rundir *keeper,
+                     const struct rundir *rundir, struct error *err) {
+    struct progress progress = { .original = original,
+                                 .is_terminal = isatty(STDERR_FILENO) == 1,
+                                 .last = seconds_now() };
+    const struct outputs_progress tell = { on_progress, &progress };
+    struct outputs outputs = { 0 };
+    size_t left_out = 0;
+    int status = outputs_add(&outputs, keeper, NULL, err);
+
+    for (size_t i = 0; status == 0 && i < outputs.list.len; i++)
+        progress.total += outputs.list.items[i].target ? 0 : outputs.list.items[i].size;
+    if (status == 0)
+        status = outputs_copy(&outputs, keeper, rundir->outputs, OUTPUTS_NEW_ONLY, &tell, &left_out,
+                              err);
+    if (progress.is_shown && progress.is_terminal)
+        fputs("\r\x1b[K", stderr);
+    if (left_out > 0)
+        fprintf(stderr, "myelin: note: %zu links that lead out of the outputs are not copied\n",
+                left_out);
+    outputs_release(&outputs);
+    return status;
+}
+
+static int copy_outputs(void *context, const struct rundir *rundir, struct error *err) {
+    struct original *original = context;
+    struct rundir keeper;
+    int lock, status;
+
+    if (lock_outputs(original, &keeper, &lock, err))
+        return -1;
+    status = copy_from(original, &keeper, rundir, err);
+    close(lock);
+    return status;
+}
+
+/* ---- its request ---- */
+
+static const struct option *find_option(const struct command *command, const char *name) {
+    const struct option *option;
+
+    for (size_t i = 0; (option = command_option(command, i)); i++)
+        if (strcmp(option->name, name) == 0)
+            return option;
+    return NULL;
+}
+
+/* The options that the old run kept, then those of the command line. */
+static int join_options(struct original *original, const struct invocation *in,
+                        struct invocation *out, struct error *err) {
+    const size_t n_kept = original->request.options.len;
+    struct given_option *given =
+        ARENA_ARRAY(&original->arena, struct given_option, n_kept + in->n_given + 1);
+
+    for (size_t i = 0; i < n_kept; i++) {
+        const struct request_pair *kept = &original->request.options.items[i];
+
+        given[i] = (struct given_option){ find_option(in->command, kept->name), kept->value };
+        if (!given[i].option || !given[i].option->argument != !kept->value)
+            return error_set(err, ERROR_INVALID,
+                             "run %s was started with --%.60s, which is not known here",
+                             original->rundir.id, kept->name);
+        if (strcmp(kept->name, "file") == 0)
+            given[i].value =
+                arena_printf(&original->arena, "%s/%s", original->rundir.path, kept->value);
+    }
+    if (in->n_given)
+        memcpy(given + n_kept, in->given, in->n_given * sizeof *given);
+    *out = *in;
+    out->given = given;
+    out->n_given = n_kept + in->n_given;
+    return 0;
+}
+
+static void note_environment(const struct original *original) {
+    for (size_t i = 0; i < original->request.environment.len; i++) {
+        const struct request_pair *before = &original->request.environment.items[i];
+        const char *now = getenv(before->name);
+
+        if (!before->value != !now || (now && strcmp(now, before->value) != 0))
+            fprintf(stderr, "myelin: note: %s is not what it was when run %s was started\n",
+                    before->name, original->rundir.id);
+    }
+}
+
+/* ---- the new run ---- */
+
+static int read_original(const char *name, struct original *out, struct error *err) {
+    if (runs_home(&out->arena, &out->home, err) ||
+        runs_find(name, &out->arena, &out->rundir, err) ||
+        runs_read(&out->rundir, &out->record, err))
+        return -1;
+    if (!out->record.uuid)
+        return error_set(err, ERROR_CONFLICT, "run %s has not begun: there is nothing to repeat",
+                         out->rundir.id);
+    return request_read(&out->rundir, &out->request, err);
+}
+
+static int launch_from(struct original *original, const struct invocation *in,
+                       enum origin_manner manner, struct error *err) {
+    static int (*const fills[])(void *, const struct rundir *, struct error *) = {
+        [ORIGIN_RESTARTED] = NULL,
+        [ORIGIN_RESUMED] = share_outputs,
+        [ORIGIN_COPIED] = copy_outputs,
+    };
+    const struct origin origin = { .manner = manner,
+                                   .id = strtoul(original->rundir.id, NULL, 10),
+                                   .uuid = original->record.uuid };
+    const struct launch launch = { .directory = original->record.directory,
+                                   .origin = &origin,
+                                   .fill_outputs = fills[manner],
+                                   .context = original };
+    struct invocation joined;
+
+    if (join_options(original, in, &joined, err))
+        return -1;
+    note_environment(original);
+    return launch_run(&joined, &launch);
+}
+
+int anew(const struct invocation *in, enum origin_manner manner) {
+    struct original original = { 0 };
+    struct error err;
+    int status;
+
+    if (in->n_operands != 1)
+        return invocation_misuse(in, "which RUN? 'myelin ps -a' lists them; @ is the newest");
+    status = read_original(in->operands[0], &original, &err);
+    if (status == 0)
+        status = launch_from(&original, in, manner, &err);
+    if (status < 0) {
+        fprintf(stderr, "myelin: %s\n", runs_text(&original.arena, err.message, 0));
+        status = STATUS_RUN_OWN_FAILURE;
+    }
+    request_release(&original.request);
+    record_release(&original.record);
+    arena_release(&original.arena);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A new run from an old one: what `restart`, `resume` and `copy` share. The files, params and
+ * options of the old run are taken as it kept them (store/request.h); those of the command line
+ * come after them, and win. The tasks run where they ran before, with the environment of who
+ * asks now.
+ */
+#ifndef CLI_ANEW_H
+#define CLI_ANEW_H
+
+#include "cli/launch.h"
+
+#define ANEW_NAMES                                                                                 \
+    "What the run was started with is kept with it: files, `-P` and the options that are about "   \
+    "the run. Those given here come after them, so a later `-P` or `-f` wins. The tasks run in "   \
+    "the directory of the original; their environment is that of this shell, and a note says so "  \
+    "where `PATH` and the like have changed. `-d`, `--json` and the exit status are as of "        \
+    "`myelin run`; `myelin status` tells where a run came from."
+
+/* Returns the exit status. */
+int anew(const struct invocation *in, enum origin_manner manner);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/answer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/runs.h"
+#include "store/owner.h"
+
+#define SECONDS_MOST 1e10 /* since 1970: three hundred years */
+
+static double now_s(void) {
+    return (double)clock_wall_us() / 1e6;
+}
+
+/* ---- what is looked at ---- */
+
+void answering_release(struct answering *answering) {
+    ledger_view_release(&answering->view);
+    arena_release(&answering->arena);
+}
+
+int answering_look(struct answering *answering, const char *home, struct error *err) {
+    if (queue_look(home, &answering->view, err))
+        return -1;
+    if (answering->view.queue.len > 0)
+        inventory_read(INVENTORY_WHOLE, &answering->machine, &answering->gpus);
+    return 0;
+}
+
+/* ---- working it out ---- */
+
+/* The one run whose end would be enough, the one that has run longest first; or 0. */
+static uint64_t whose_end(const struct situation *situation, size_t i) {
+    for (size_t k = 0; k < situation->n_holds; k++) {
+        const uint64_t run = situation->holds[k].run;
+
+        if ((k == 0 || situation->holds[k - 1].run != run) &&
+            sched_starts_without(situation, i, run))
+            return run;
+    }
+    return 0;
+}
+
+/* What the decision about queue[i] comes to. */
+static int decide(struct answering *answering, const struct situation *situation, size_t i,
+                  struct answer *out, struct error *err) {
+    AUTO(buf) sentence = BUF_INIT(BLOCKED_MOST);
+
+    out->position = i + 1;
+    out->n_queue = situation->n_queue;
+    out->kind = out->decision.fit == FIT_NOW ? ANSWER_STARTS : ANSWER_WAITS;
+    if (out->kind == ANSWER_STARTS)
+        return 0;
+    if (blocked_sentence(&out->decision, &answering->view, now_s(), &sentence, err))
+        return -1;
+    out->reason = arena_text(&answering->arena, sentence.data, sentence.len);
+    out->starts_after = whose_end(situation, i);
+    return 0;
+}
+
+static int answer_for_waiting(struct answering *answering, size_t i, struct answer *out,
+                              struct error *err) {
+    const struct situation situation = queue_situation(&answering->view, &answering->machine, NULL);
+
+    sched_decide(&situation, i, &out->decision, NULL);
+    out->waits_s = now_s() - answering->view.queue.items[i].since;
+    if (!(out->waits_s >= 0 && out->waits_s < SECONDS_MOST))
+        out->waits_s = 0; /* the wall clock was set back, or the ledger is not to be believed */
+    return decide(answering, &situation, i, out, err);
+}
+
+/* Of a run that does not wait. */
+static int answer_for_other(struct answering *answering, const struct rundir *rundir,
+                            struct answer *out, struct error *err) {
+    struct run_record record;
+    pid_t pid;
+
+    if (runs_read(rundir, &record, err))
+        return -1;
+    out->state = record.state;
+    out->kind = state_is_final(record.state) ? ANSWER_OVER : ANSWER_GOES_ON;
+    if (out->kind == ANSWER_OVER && record.reason)
+        out->reason = arena_text(&answering->arena, record.reason, strlen(record.reason));
+    else if (out->kind == ANSWER_GOES_ON && !owner_lives(rundir, &pid))
+        out->reason = arena_printf(&answering->arena, "it belongs to %s",
+                                   record.host ? record.host : "a host that is not known");
+    record_release(&record);
+    for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
+        struct holder holder;
+
+        for (size_t at = 0; next_holder(&answering->view, r, &at, &holder);)
+            if (holder.run == out->run)
+                out->holds[r] = holder.amount;
+    }
+    return 0;
+}
+
+int answer_for_run(struct answering *answering, const struct rundir *rundir, struct answer *out,
+                   struct error *err) {
+    *out = (struct answer){ .run = strtoull(rundir->id, NULL, 10),
+                            .state = STATE_SCHEDULED,
+                            .waits_s = -1 };
+    for (size_t i = 0; i < answering->view.queue.len; i++)
+        if (answering->view.queue.items[i].run == out->run)
+            return answer_for_waiting(answering, i, out, err);
+    return answer_for_other(answering, rundir, out, err);
+}
+
+static void find_remedy(struct answering *answering, struct reserving *reserving,
+                        struct answer *out) {
+    const struct decision *decision = &out->decision;
+
+    out->n_workers = reserving->plan->n_role[ROLE_WORKER];
+    out->fewer_workers = reserving_fewer_workers(reserving, &answering->view);
+    out->oversubscribing_helps = decision->is_short[RESOURCE_CPU] && decision->n_ahead == 0 &&
+                                 !decision->is_short[RESOURCE_MEMORY] &&
+                                 !decision->is_short[RESOURCE_GPU];
+}
+
+int answer_for_file(struct answering *answering, struct reserving *reserving, const char *home,
+                    const char *file, struct answer *out, struct error *err) {
+    const struct waiting self = { .demand = reserving->demand };
+    struct situation situation;
+    struct error never;
+
+    *out = (struct answer){ .kind = ANSWER_STARTS, .file = file, .waits_s = -1 };
+    if (reserving->demand.n_tasks == 0)
+        return 0;
+    if (reserving_check(reserving, &never)) {
+        out->kind = ANSWER_NEVER;
+        out->reason = arena_text(&answering->arena, never.message, strlen(never.message));
+        return 0;
+    }
+    if (reserving_decide(reserving, home, &answering->view, &out->decision, err))
+        return -1;
+    situation = queue_situation(&answering->view, &reserving->machine, &self);
+    if (decide(answering, &situation, situation.n_queue - 1, out, err))
+        return -1;
+    if (out->kind == ANSWER_WAITS)
+        find_remedy(answering, reserving, out);
+    return 0;
+}
+
+/* ---- for people ---- */
+
+static const char *ordinal_end(size_t n) {
+    if (n % 100 >= 11 && n % 100 <= 13)
+        return "th";
+    return n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
+}
+
+/* "  cpu: needs 2 of 4: 1 is free, run 12 holds 3 since 3m", for each that is asked for. */
+static void print_resources(const struct answering *answering, const struct decision *decision) {
+    for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
+        AUTO(buf) text = BUF_INIT(BLOCKED_MOST);
+        struct error err;
+
+        if (decision->needed[r] == 0 ||
+            shortage_text(decision, &answering->view, r, now_s(), &text, &err))
+            continue;
+        printf("  %s: needs %s", resource_name(r), milli_text(decision->needed[r]).text);
+        printf(" of %s: %s%s\n", milli_text(decision->capacity[r]).text, text.data,
+               decision->is_short[r] ? "" : "; that is enough");
+    }
+    if (decision->n_ahead > 0)
+        printf("  run %" PRIu64 " is first in the queue, and nobody overtakes it\n",
+               decision->head);
+}
+
+static void print_ways_out(const struct answer *answer) {
+    if (answer->starts_after)
+        printf("  it starts as soon as run %" PRIu64 " ends\n", answer->starts_after);
+    if (answer->fewer_workers > 0)
+        printf("  with n_workers: %u instead of %u it would start now\n", answer->fewer_workers,
+               answer->n_workers);
+    else if (answer->oversubscribing_helps)
+        puts("  with --oversubscribe it would start now");
+}
+
+static void print_holds(const struct answer *answer) {
+    const char *before = "it holds ";
+
+    for (enum resource r = 0; r < RESOURCE_COUNT; r++)
+        if (answer->holds[r] > 0) {
+            printf("%s%s", before, amount_text(r, answer->holds[r]).text);
+            before = ", ";
+        }
+    puts(*before == ',' ? "" : answer->reason ? answer->reason : "it reserves nothing");
+}
+
+static void print_of_run(const struct answering *answering, const struct answer *answer) {
+    printf("run %" PRIu64 " ", answer->run);
+    if (answer->kind == ANSWER_OVER) {
+        AUTO(arena) arena = ARENA_INIT;
+
+        printf("does not wait: it is over (%s)%s%s\n", state_name(answer->state),
+               answer->reason ? ": " : "", runs_text(&arena, answer->reason, 0));
+        return;
+    }
+    if (answer->kind == ANSWER_GOES_ON) {
+        fputs("does not wait: ", stdout);
+        print_holds(answer);
+        return;
+    }
+    printf("waits since %s; it is the %zu%s of %zu in the queue\n", span_text(answer->waits_s).text,
+           answer->position, ordinal_end(answer->position), answer->n_queue);
+    print_resources(answering, &answer->decision);
+    if (answer->kind == ANSWER_STARTS)
+        puts("  its turn has come: it is about to start");
+    print_ways_out(answer);
+}
+
+static void print_of_file(const struct answering *answering, const struct answer *answer) {
+    if (answer->kind == ANSWER_NEVER)
+        printf("it can never start here: %s\n", answer->reason);
+    else if (answer->kind == ANSWER_WAITS)
+        printf("it would wait, as the %zu%s in the queue\n", answer->position,
+               ordinal_end(answer->position));
+    else
+        printf("it would start now%s\n", answer->position ? "" : ": it reserves nothing");
+    print_resources(answering, &answer->decision);
+    print_ways_out(answer);
+}
+
+void answer_print(const struct answering *answering, const struct answer *answer) {
+    if (answer->run)
+        print_of_run(answering, answer);
+    else
+        print_of_file(answering, answer);
+}
+
+/* ---- for programs ---- */
+
+static const char *const kind_names[] = {
+    [ANSWER_WAITS] = "waits",     [ANSWER_STARTS] = "starts", [ANSWER_NEVER] = "never",
+    [ANSWER_GOES_ON] = "goes_on", [ANSWER_OVER] = "over",
+};
+static_assert(ARRAY_LEN(kind_names) == ANSWER_KIND_COUNT, "every answer has a name");
+
+/* 0 is written as null: no run, worker or place has that number. */
+static void write_number(struct json *json, const char *key, uint64_t number) {
+    json_key(json, key);
+    if (number)
+        json_int(json, (int64_t)number);
+    else
+        json_null(json);
+}
+
+/* The ledger is a file: it may say anything. */
+static void write_since(struct json *json, double since_s) {
+    json_key(json, "since");
+    if (since_s >= 0 && since_s < SECONDS_MOST)
+        json_text(json, time_text((int64_t)(since_s * 1e6), TIME_MILLISECONDS).text);
+    else
+        json_null(json);
+}
+
+static void write_holders(struct json *json, const struct ledger_view *view, enum resource r) {
+    struct holder holder;
+
+    json_key(json, "holders");
+    json_array(json);
+    for (size_t at = 0; next_holder(view, r, &at, &holder);) {
+        json_object(json);
+        write_number(json, "run", holder.run);
+        json_milli(json, "amount", holder.amount);
+        write_since(json, holder.since);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void write_resources(struct json *json, const struct answering *answering,
+                            const struct decision *decision) {
+    json_key(json, "resources");
+    json_object(json);
+    for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
+        if (decision->needed[r] == 0)
+            continue;
+        json_key(json, resource_name(r));
+        json_object(json);
+        json_milli(json, "needed", decision->needed[r]);
+        json_milli(json, "free", decision->free[r]);
+        json_milli(json, "total", decision->capacity[r]);
+        json_key(json, "is_enough");
+        json_bool(json, !decision->is_short[r]);
+        write_holders(json, &answering->view, r);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void write_holds(struct json *json, const struct answer *answer) {
+    json_key(json, "holds");
+    json_object(json);
+    for (enum resource r = 0; r < RESOURCE_COUNT; r++)
+        if (answer->holds[r] > 0)
+            json_milli(json, resource_name(r), answer->holds[r]);
+    json_end(json);
+}
+
+void answer_write_json(struct json *json, const struct answering *answering,
+                       const struct answer *answer) {
+    const struct decision *decision = &answer->decision;
+
+    json_object(json);
+    write_number(json, "run", answer->run);
+    json_key(json, "file");
+    json_text(json, answer->file);
+    json_key(json, "answer");
+    json_text(json, kind_names[answer->kind]);
+    json_key(json, "status");
+    json_text(json, answer->run ? state_name(answer->state) : NULL);
+    json_key(json, "reason");
+    json_text(json, answer->reason);
+    write_number(json, "position", answer->position);
+    write_number(json, "queue_length", answer->n_queue);
+    json_key(json, "waiting_s");
+    if (answer->waits_s < 0)
+        json_null(json);
+    else
+        json_number(json, (double)(int64_t)(answer->waits_s * 1000 + 0.5) / 1000);
+    write_number(json, "behind", decision->n_ahead > 0 ? decision->head : 0);
+    write_number(json, "starts_after", answer->starts_after);
+    write_resources(json, answering, decision);
+    write_holds(json, answer);
+    write_number(json, "fewer_workers", answer->fewer_workers);
+    json_key(json, "oversubscribing_helps");
+    json_bool(json, answer->oversubscribing_helps);
+    json_end(json);
+}

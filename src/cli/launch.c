@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/launch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/answer.h"
+#include "cli/report.h"
+#include "cli/runs.h"
+#include "cli/watch.h"
+#include "plan/plan.h"
+#include "store/request.h"
+#include "supervise/again.h"
+#include "supervise/supervise.h"
+
+enum {
+    GRACE_MOST_S = 24 * 3600,
+    TIMEOUT_MOST_S = 30 * 24 * 3600,
+    PROCESSES_MOST = 4 * 1024 * 1024, /* the kernel has no more */
+};
+
+/* A span of time from an option, in milliseconds; *out stays where it is not given. */
+static int read_seconds(const struct invocation *in, const char *option, int most_s,
+                        int64_t *out_ms) {
+    const char *text = invocation_value(in, option);
+    char *end;
+    double seconds;
+
+    if (!text)
+        return 0;
+    errno = 0;
+    seconds = strtod(text, &end);
+    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > most_s)
+        return invocation_misuse(in, "--%s takes seconds from 0 to %d, not '%s'", option, most_s,
+                                 text);
+    *out_ms = (int64_t)(seconds * 1000 + 0.5);
+    return 0;
+}
+
+static int read_max_processes(const struct invocation *in, uint32_t *max_processes) {
+    const char *text = invocation_value(in, "max-processes");
+    char *end;
+    long number;
+
+    *max_processes = RUN_MAX_PROCESSES;
+    if (!text)
+        return 0;
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (end == text || *end || errno || number < 0 || number > PROCESSES_MOST)
+        return invocation_misuse(in, "--max-processes takes a number from 0 to %d, not '%s'",
+                                 PROCESSES_MOST, text);
+    *max_processes = (uint32_t)number;
+    return 0;
+}
+
+/* Follows the run to its end, or until the user goes; returns the exit status. */
+static int follow_run(const struct invocation *in, const struct plan *plan,
+                      const struct rundir *rundir, int listener) {
+    const bool as_json = invocation_has(in, "json");
+    const struct watch_options options = {
+        .out = as_json ? stderr : stdout,
+        .listener = listener,
+        .style = invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
+        .signals_stop = true,
+        .hangup_stops = invocation_has(in, "stop-on-hangup"),
+    };
+    struct run_record record;
+    enum watch_outcome outcome;
+    struct error err;
+    int status;
+
+    report_start(stderr, plan, rundir);
+    if (watch_run(rundir, &options, &record, &outcome, &err)) {
+        fprintf(stderr, "myelin: the run goes on, but cannot be followed: %s\n", err.message);
+        record_release(&record);
+        return STATUS_RUN_OWN_FAILURE;
+    }
+    status = outcome == WATCH_LEFT ? STATUS_INTERRUPTED : record.exit_status;
+    if (outcome == WATCH_OVER)
+        report_end(stderr, &record);
+    if (as_json && runs_print_json(&record))
+        status = STATUS_RUN_OWN_FAILURE;
+    record_release(&record);
+    return status;
+}
+
+/* Names the run that is left to itself; returns the exit status. */
+static int leave_run(const struct invocation *in, const struct rundir *rundir) {
+    struct run_record record;
+    struct error err;
+    int status = STATUS_OK;
+
+    if (!invocation_has(in, "json")) {
+        printf("%s\n", rundir->id);
+        return STATUS_OK;
+    }
+    if (runs_read(rundir, &record, &err)) {
+        fprintf(stderr, "myelin: the run goes on, but cannot be shown: %s\n", err.message);
+        return STATUS_RUN_OWN_FAILURE;
+    }
+    if (runs_print_json(&record))
+        status = STATUS_RUN_OWN_FAILURE;
+    record_release(&record);
+    return status;
+}
+
+static void say_note(void *context, const char *sentence) {
+    (void)context;
+    fprintf(stderr, "myelin: note: %s\n", sentence);
+}
+
+/* Which CPUs its tasks would have for themselves, if it started now. */
+static void rehearse_pinning(const struct reserving *reserving, const struct ledger_view *view) {
+    struct pinning pinning;
+
+    reserving_pin(reserving, view, &pinning);
+    if (pinning.trouble[0])
+        puts(pinning.trouble);
+    for (size_t i = 0; i < pinning.n_pins; i++) {
+        AUTO(buf) list = BUF_INIT(CPUS_TEXT_MOST);
+        struct error err;
+
+        if (cpus_write(&pinning.pins[i].cpus, &list, &err) == 0)
+            printf("%s on CPU%s %s\n",
+                   task_name(&reserving->plan->tasks[pinning.pins[i].rank]).text,
+                   pinning.pins[i].n == 1 ? "" : "s", list.data);
+    }
+    pinning_release(&pinning);
+}
+
+/* Says whether it would start now; returns the exit status. */
+static int rehearse_start(const struct invocation *in, const struct launch *launch,
+                          struct reserving *reserving, const char *home) {
+    const char *file = launch->file ? launch->file : invocation_value(in, "file");
+    struct answering answering = { 0 };
+    struct answer answer;
+    struct error err;
+    struct json json;
+    int status = STATUS_OK;
+
+    if (answer_for_file(&answering, reserving, home, file, &answer, &err)) {
+        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        answering_release(&answering);
+        return STATUS_RUN_OWN_FAILURE;
+    }
+    if (answer.kind == ANSWER_WAITS)
+        status = STATUS_INVALID;
+    if (invocation_has(in, "json")) {
+        json_init(&json, JSON_PRETTY, json_to_file, stdout);
+        answer_write_json(&json, &answering, &answer);
+        if (json_finish(&json, &err))
+            status = STATUS_RUN_OWN_FAILURE;
+    } else if (answer.kind == ANSWER_WAITS) {
+        printf("it would be %s\n", answer.reason);
+    } else {
+        printf("it would start now%s\n", answer.position ? "" : ": it reserves nothing");
+        if (answer.position)
+            rehearse_pinning(reserving, &answering.view);
+    }
+    answering_release(&answering);
+    return status;
+}
+
+static const char *rehearsal_notice(const struct reserving *reserving) {
+    const struct demand_terms *terms = &reserving->terms;
+
+    if (terms->leaves_out[RESOURCE_GPU] || terms->leaves_out[RESOURCE_TPU])
+        return "a rehearsal: the tasks get none of the devices that the file asks for";
+    return NULL;
+}
+
+/* ---- what is kept of the request ---- */
+
+/* How this one command line is to be served, not what is asked for. */
+static const char *const passing_options[] = { "detach",  "stop-on-hangup", "timeout",
+                                               "dry-run", "plain",          "json" };
+
+static bool is_passing(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(passing_options); i++)
+        if (strcmp(passing_options[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The files that the plan came from, in their order, and last the request itself. */
+struct kept {
+    struct arena arena;
+    struct request request;
+    struct buf text; /* of the request */
+    VEC(struct kept_file) files;
+};
+
+static void kept_release(struct kept *kept) {
+    VEC_RELEASE(&kept->files);
+    buf_release(&kept->text);
+    request_release(&kept->request);
+    arena_release(&kept->arena);
+}
+
+static void keep_files(struct kept *kept, const struct sources *sources) {
+    for (size_t i = 0; i < sources->list.len; i++) {
+        const struct source *source = &sources->list.items[i];
+        const size_t n = kept->files.len;
+        const char *name = "polyaxonfile.yml";
+
+        if (strcmp(source->name, "-P") == 0)
+            continue;
+        if (n > 0)
+            name = arena_printf(&kept->arena, "polyaxonfile.%zu.yml", n + 1);
+        *VEC_PUSH(&kept->files) = (struct kept_file){ name, source->text, source->len };
+        *VEC_PUSH(&kept->request.options) = (struct request_pair){ "file", name };
+    }
+}
+
+static int keep(const struct invocation *in, const struct sources *sources, struct kept *out,
+                struct error *err) {
+    *out = (struct kept){ .text = BUF_INIT(REQUEST_MAX) };
+    keep_files(out, sources);
+    for (size_t i = 0; i < in->n_given; i++) {
+        const struct given_option *given = &in->given[i];
+
+        if (strcmp(given->option->name, "file") != 0 && !is_passing(given->option->name))
+            *VEC_PUSH(&out->request.options) =
+                (struct request_pair){ given->option->name, given->value };
+    }
+    for (size_t i = 0; request_variable(i); i++)
+        *VEC_PUSH(&out->request.environment) =
+            (struct request_pair){ request_variable(i), getenv(request_variable(i)) };
+    if (request_format(&out->request, &out->text, err))
+        return -1;
+    *VEC_PUSH(&out->files) = (struct kept_file){ REQUEST_FILE, out->text.data, out->text.len };
+    return 0;
+}
+
+/* ---- the start ---- */
+
+/* Files were read where the user stands; the tasks run where they did the first time. */
+static int go_to(const char *directory, struct error *err) {
+    if (!directory)
+        return 0;
+    if (chdir(directory) < 0)
+        return error_set_errno(err, errno, "the tasks are to run in '%.300s'", directory);
+    setenv("PWD", directory, 1);
+    return 0;
+}
+
+/* Starts it for good; prints its id, or follows it. Returns the exit status. */
+static int start(const struct invocation *in, const struct loaded *loaded,
+                 struct supervisor_options *options, struct arena *arena) {
+    const bool detaches = invocation_has(in, "detach");
+    struct rundir rundir;
+    struct kept kept;
+    struct error err;
+    int status, listener = -1;
+
+    /* An interrupt from here on is answered by who follows the run, or fills its outputs. */
+    watch_hold_signals(SIG_BLOCK);
+    status = keep(in, &loaded->sources, &kept, &err);
+    options->listener = detaches ? NULL : &listener;
+    options->files = kept.files.items;
+    options->n_files = kept.files.len;
+    if (status == 0)
+        status = supervisor_start(loaded->plan, options, arena, &rundir, &err);
+    kept_release(&kept);
+    if (status) {
+        watch_hold_signals(SIG_UNBLOCK);
+        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        return STATUS_RUN_OWN_FAILURE;
+    }
+    plan_local_notes(loaded->plan, say_note, NULL);
+    if (!detaches)
+        return follow_run(in, loaded->plan, &rundir, listener);
+    status = leave_run(in, &rundir);
+    fflush(stdout); /* before an interrupt that was held back */
+    watch_hold_signals(SIG_UNBLOCK);
+    return status;
+}
+
+/* Returns the exit status. */
+static int check_and_start(const struct invocation *in, const struct launch *launch,
+                           const struct loaded *loaded, struct reserving *reserving,
+                           struct supervisor_options *options) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct error err;
+
+    options->demand = reserving->demand.n_tasks > 0 ? &reserving->demand : NULL;
+    options->notice = rehearsal_notice(reserving);
+    options->hides_gpus = reserving->terms.leaves_out[RESOURCE_GPU];
+    if (plan_check_local(loaded->plan, &err) || reserving_check(reserving, &err) ||
+        runs_home(&arena, &options->home, &err) || go_to(launch->directory, &err)) {
+        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        return STATUS_RUN_OWN_FAILURE;
+    }
+    if (invocation_has(in, "dry-run"))
+        return rehearse_start(in, launch, reserving, options->home);
+    return start(in, loaded, options, &arena);
+}
+
+static int read_options(const struct invocation *in, struct supervisor_options *out) {
+    int64_t grace_ms = RUN_GRACE_MS, timeout_ms = QUEUE_NO_TIMEOUT;
+    int64_t backoff_ms = AGAIN_DELAY_FIRST_MS;
+    uint32_t max_processes = 0;
+    int status = read_seconds(in, "grace", GRACE_MOST_S, &grace_ms);
+
+    if (status == 0)
+        status = read_seconds(in, "timeout", TIMEOUT_MOST_S, &timeout_ms);
+    if (status == 0)
+        status = read_seconds(in, "backoff", AGAIN_DELAY_MOST_MS / 1000, &backoff_ms);
+    if (status == 0)
+        status = read_max_processes(in, &max_processes);
+    *out = (struct supervisor_options){ .grace_ms = (uint32_t)grace_ms,
+                                        .linger_ms = RUN_LINGER_MS,
+                                        .timeout_ms = timeout_ms,
+                                        .backoff_ms = (uint32_t)backoff_ms,
+                                        .max_processes = max_processes };
+    return status;
+}
+
+int launch_run(const struct invocation *in, const struct launch *launch) {
+    struct supervisor_options options;
+    struct reserving reserving;
+    struct loaded loaded;
+    int status = read_options(in, &options);
+
+    if (status)
+        return status;
+    options.origin = launch->origin;
+    options.fill_outputs = launch->fill_outputs;
+    options.fill_context = launch->context;
+    load(in, launch->file, &loaded);
+    print_diags(&loaded);
+    status = STATUS_RUN_OWN_FAILURE;
+    if (loaded.plan) {
+        reserving_init(&reserving, in, loaded.plan);
+        status = check_and_start(in, launch, &loaded, &reserving, &options);
+        reserving_release(&reserving);
+    }
+    loaded_release(&loaded);
+    return status;
+}
+
+const struct status_help launch_statuses[] = {
+    { "0", "the run succeeded" },
+    { "N", "the code that the first failing task exited with" },
+    { "126, 127", "a task's command cannot be executed, or was not found" },
+    { "128+N", "the first failing task was ended by signal N" },
+    { "125", "the file or the command line is wrong, or myelin itself failed" },
+    { "130", "the run was stopped, also while it waited" },
+    { "1", "of --dry-run: it would have to wait" },
+    { 0 },
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/origin.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "store/owner.h"
+
+static const char *const names[] = {
+    [ORIGIN_NONE] = "none",
+    [ORIGIN_RESTARTED] = "restarted",
+    [ORIGIN_RESUMED] = "resumed",
+    [ORIGIN_COPIED] = "copied",
+};
+static_assert(ARRAY_LEN(names) == ORIGIN_MANNER_COUNT, "every manner has a name");
+
+const char *origin_manner_name(enum origin_manner manner) {
+    assert(manner < ORIGIN_MANNER_COUNT);
+    return names[manner];
+}
+
+bool origin_manner_named(const char *name, enum origin_manner *out) {
+    for (enum origin_manner i = ORIGIN_NONE + 1; i < ORIGIN_MANNER_COUNT; i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+int outputs_user(const char *home, const struct rundir *rundir, enum outputs_users which,
+                 struct arena *arena, const char **out, struct error *err) {
+    unsigned long *ids;
+    struct error gone;
+    size_t n;
+
+    if (rundir_list(home, arena, &ids, &n, err))
+        return -1;
+    *out = NULL;
+    for (size_t i = 0; i < n && !*out; i++) {
+        struct rundir other;
+        pid_t pid;
+
+        if (rundir_open(home, ids[i], arena, &other, &gone))
+            continue;
+        if (strcmp(other.id, rundir->id) != 0 &&
+            strcmp(other.outputs_of, rundir->outputs_of) == 0 &&
+            (which == OUTPUTS_USERS_ANY || owner_lives(&other, &pid)))
+            *out = other.id;
+    }
+    return 0;
+}
