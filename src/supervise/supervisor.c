@@ -34,7 +34,8 @@ enum {
     UUID_TEXT = 33,
     OWN_FAILURE = 125,
     STOPPED = 130,
-    GATHER_US = 5000, /* lines of tasks wait so long for each other: nobody sees the difference */
+    GATHER_US = 5000,  /* lines of tasks wait so long for each other: nobody sees the difference */
+    GATHER_TASKS = 16, /* and only in gangs that are larger than this */
 };
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
@@ -67,7 +68,9 @@ static bool has_limits(const struct plan *plan) {
 static void gather(struct supervisor *supervisor) {
     const struct timeval delay = { .tv_usec = GATHER_US };
 
-    if (!evtimer_pending(supervisor->gather_event, NULL))
+    if (supervisor->plan->n_tasks <= GATHER_TASKS)
+        journal_flush(&supervisor->journal);
+    else if (!evtimer_pending(supervisor->gather_event, NULL))
         evtimer_add(supervisor->gather_event, &delay);
 }
 
