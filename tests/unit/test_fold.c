@@ -251,9 +251,17 @@ static void json_records_are_given_and_what_is_refused_is_given_again(void **sta
     assert_int_equal(step(&folding, FOLD_LIVING).points, 0);
     assert_int_equal(step(&folding, FOLD_LIVING).points, 10);
     assert_int_equal(folding.records, 1);
-    assert_string_equal(folding.last, "3 3 {\"lr\":1}");
-    assert_series(&folding, "loss", 3, 0, 20);
-    myelin_close(m);
+    assert_int_equal(myelin_record(m, MYELIN_TAGS, "{}", 2), 0);
+    assert_int_equal(log_from(m, "loss", 20, 30), 0);
+    myelin_close(m); /* the end of its process does not end the waiting */
+    folding.refusals = 1;
+    assert_int_equal(step(&folding, FOLD_OVER).refused, 1);
+    assert_int_equal(files_in(task_path(&folding, 3)), 1);
+    assert_int_equal(step(&folding, FOLD_OVER).points, 10);
+    assert_int_equal(folding.records, 2);
+    assert_int_equal(files_in(task_path(&folding, 3)), 0);
+    assert_string_equal(folding.last, "4 3 {}");
+    assert_series(&folding, "loss", 3, 0, 30);
     folding_release(&folding);
 }
 
