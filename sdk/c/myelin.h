@@ -87,8 +87,12 @@ int myelin_record(struct myelin *m, enum myelin_kind kind, const char *json, siz
 }
 #endif
 
-/* The format of a segment, version 1, for those who write or read it themselves: docs/spool.md. */
-#ifdef MYELIN_SPOOL_FORMAT
+#endif
+
+/* The format of a segment, version 1, for those who write or read it themselves: docs/spool.md.
+ * Apart from the rest, so that it is there for whoever asks for it, also after one who did not. */
+#if defined(MYELIN_SPOOL_FORMAT) && !defined(MYELIN_SPOOL_FORMAT_H)
+#define MYELIN_SPOOL_FORMAT_H
 #include <string.h>
 
 #define MYELIN_SPOOL_MAGIC  UINT64_C(0x006c6f6f7073796d) /* "myspool\0" */
@@ -179,6 +183,4 @@ static inline int64_t myelin_spool_epoch_us(const struct myelin_spool_header *he
     return header->realtime_ns / 1000;
 }
 #define MYELIN_SPOOL_NEXT_SPAN (INT64_C(1) << 48)
-#endif
-
 #endif

@@ -121,8 +121,10 @@ static int give_record(const struct chain *chain, const struct spool_item *item,
         .position = (uint64_t)chain->number << 32 | offset,
     };
 
-    if (reading->given->record(reading->given->context, &record))
+    if (reading->given->record(reading->given->context, &record)) {
+        reading->result->refused++;
         return -1;
+    }
     reading->result->records++;
     return 0;
 }
@@ -153,7 +155,7 @@ static ssize_t read_at(int fd, void *to, size_t n, uint64_t offset) {
     return got < 0 ? 0 : got;
 }
 
-enum window_end { WINDOW_EMPTY, WINDOW_SHORT, WINDOW_BAD, WINDOW_PAUSED };
+enum window_end { WINDOW_EMPTY, WINDOW_SHORT, WINDOW_BAD, WINDOW_PAUSED, WINDOW_REFUSED };
 
 static enum window_end read_window(struct chain *chain, const struct spool_window *window,
                                    struct chain_reading *reading) {
@@ -174,15 +176,16 @@ static enum window_end read_window(struct chain *chain, const struct spool_windo
         case SPOOL_ITEM_INVALID:
             if (deliver(chain, &item, offset, reading)) {
                 chain->reader.offset = offset;
-                return WINDOW_EMPTY;
+                return WINDOW_REFUSED;
             }
         }
     }
 }
 
-/* Reads until nothing is there. A record that seems damaged is read a second time: the first time
- * it may have been read while it was written. Returns whether to go on later. */
-static bool read_records(struct chain *chain, int fd, struct chain_reading *reading) {
+/* Reads until nothing is there (EMPTY), or as far as it may be read now (PAUSED, REFUSED). A record
+ * that seems damaged is read a second time: the first time it may have been read while it was
+ * written. */
+static enum window_end read_records(struct chain *chain, int fd, struct chain_reading *reading) {
     size_t want = WINDOW_FIRST;
     uint64_t suspect = 0;
 
@@ -194,10 +197,10 @@ static bool read_records(struct chain *chain, int fd, struct chain_reading *read
         const bool is_stuck = chain->reader.offset == from;
 
         reading->budget -= (int64_t)(chain->reader.offset - from);
-        if (end == WINDOW_EMPTY)
-            return false;
-        if (end == WINDOW_PAUSED || (reading->budget <= 0 && !is_stuck))
-            return true;
+        if (end == WINDOW_EMPTY || end == WINDOW_PAUSED || end == WINDOW_REFUSED)
+            return end;
+        if (reading->budget <= 0 && !is_stuck)
+            return WINDOW_PAUSED;
         if (end == WINDOW_SHORT && !(is_stuck && (size_t)got < want)) {
             want = is_stuck ? reading->buffer_n : WINDOW_NEXT;
             continue;
@@ -208,7 +211,7 @@ static bool read_records(struct chain *chain, int fd, struct chain_reading *read
         }
         suspect = chain->reader.offset;
     }
-    return false;
+    return WINDOW_EMPTY;
 }
 
 static bool process_is_gone(const struct chain *chain, int fd) {
@@ -248,8 +251,12 @@ static enum segment_end look(struct chain *chain, int fd, struct chain_reading *
             count_bad(reading);
             chain->resume = CHAIN_SPOILT;
         }
-        if (chain->is_loaded && head == SPOOL_HEAD_GOOD && read_records(chain, fd, reading))
-            return SEGMENT_PAUSED;
+        if (chain->is_loaded && head == SPOOL_HEAD_GOOD) {
+            const enum window_end end = read_records(chain, fd, reading);
+
+            if (end != WINDOW_EMPTY)
+                return end == WINDOW_PAUSED ? SEGMENT_PAUSED : SEGMENT_WAITS;
+        }
         if (chain->is_loaded && chain->resume != CHAIN_SPOILT &&
             chain->reader.offset < chain->resume) {
             count_bad(reading); /* shorter than it was: somebody changed it */

@@ -165,7 +165,8 @@ static bool take_exceptions(struct cursor *in, unsigned n_exceptions, unsigned w
 }
 
 bool column_decode(struct cursor *in, size_t n, int64_t *out) {
-    const unsigned first = cursor_u8(in), order = cursor_u8(in), width = first & (EXCEPTIONS_BIT - 1);
+    const unsigned first = cursor_u8(in), order = cursor_u8(in),
+                   width = first & (EXCEPTIONS_BIT - 1);
     const bool has_exceptions = first & EXCEPTIONS_BIT;
     const unsigned n_exceptions = has_exceptions ? cursor_u8(in) : 0;
     const unsigned more = has_exceptions ? cursor_u8(in) : 0;

@@ -55,12 +55,14 @@ enum fold_extent {
     FOLD_OVER,   /* no process of the run is left: every chain ends where it ends */
 };
 
-/* What one step did. */
+/* What one step did. After the end of a run all is folded when a step says neither more nor refused
+ * nor unread. */
 struct fold_result {
     uint64_t points, records;
     uint64_t bad;     /* records that are damaged or make no sense, segments that are none */
     uint64_t lost;    /* segments that are missing */
     uint64_t dropped; /* points that processes could not keep */
+    uint64_t refused; /* chains that wait because their record was refused */
     uint64_t unread;  /* segments that cannot be opened; tried again in the next step */
     bool more;        /* there is more to read at once: the step was long enough */
 };

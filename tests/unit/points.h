@@ -4,6 +4,7 @@
 #define TESTS_POINTS_H
 
 #include <float.h>
+#include <ftw.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,11 +26,16 @@ static inline void scratch_make(char out[64]) {
     }
 }
 
-static inline void scratch_remove(const char *path) {
-    char command[128];
+static inline int scratch_unlink(const char *path, const struct stat *st, int kind,
+                                 struct FTW *place) {
+    (void)st;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
 
-    snprintf(command, sizeof command, "rm -rf -- '%s'", path);
-    if (system(command) != 0)
+static inline void scratch_remove(const char *path) {
+    if (nftw(path, scratch_unlink, 8, FTW_DEPTH | FTW_PHYS) != 0)
         abort();
 }
 

@@ -88,7 +88,7 @@ static struct fold_result step(struct folding *folding, enum fold_extent extent)
 
 /* The folder of a task, made if it is missing. */
 static const char *task_path(const struct folding *folding, int rank) {
-    static char path[128];
+    static char path[320];
 
     snprintf(path, sizeof path, "%s/worker.%d", folding->spool, rank);
     mkdir(path, 0755);
@@ -171,7 +171,7 @@ static void points_keep_their_task_and_attempt(void **state) {
     folding_make(&folding);
     a = myelin_open_at(task_path(&folding, 0), 0);
     b = myelin_open_at(task_path(&folding, 5), 2);
-    mkdir(strcat(strcpy((char[128]){ 0 }, folding.spool), "/stranger"), 0755);
+    mkdir(strcat(strcpy((char[256]){ 0 }, folding.spool), "/stranger"), 0755);
     assert_int_equal(log_from(a, "loss", 0, 10), 0);
     assert_int_equal(log_from(b, "loss", 0, 20), 0);
     assert_int_equal(step(&folding, FOLD_LIVING).points, 30);
@@ -251,9 +251,17 @@ static void json_records_are_given_and_what_is_refused_is_given_again(void **sta
     assert_int_equal(step(&folding, FOLD_LIVING).points, 0);
     assert_int_equal(step(&folding, FOLD_LIVING).points, 10);
     assert_int_equal(folding.records, 1);
-    assert_string_equal(folding.last, "3 3 {\"lr\":1}");
-    assert_series(&folding, "loss", 3, 0, 20);
-    myelin_close(m);
+    assert_int_equal(myelin_record(m, MYELIN_TAGS, "{}", 2), 0);
+    assert_int_equal(log_from(m, "loss", 20, 30), 0);
+    myelin_close(m); /* the end of its process does not end the waiting */
+    folding.refusals = 1;
+    assert_int_equal(step(&folding, FOLD_OVER).refused, 1);
+    assert_int_equal(files_in(task_path(&folding, 3)), 1);
+    assert_int_equal(step(&folding, FOLD_OVER).points, 10);
+    assert_int_equal(folding.records, 2);
+    assert_int_equal(files_in(task_path(&folding, 3)), 0);
+    assert_string_equal(folding.last, "4 3 {}");
+    assert_series(&folding, "loss", 3, 0, 30);
     folding_release(&folding);
 }
 
@@ -297,7 +305,7 @@ static void damage_is_counted_once_and_ends_its_segment_alone(void **state) {
     struct folding folding;
     struct myelin *m;
     struct fold_result result;
-    char path[512];
+    char path[800];
     int fd;
 
     (void)state;
@@ -329,7 +337,7 @@ static void damage_is_counted_once_and_ends_its_segment_alone(void **state) {
 
 static void files_that_are_no_segments_do_no_harm(void **state) {
     struct folding folding;
-    char path[256];
+    char path[800];
     int fd;
 
     (void)state;
