@@ -18,7 +18,7 @@ int64_t clock_wall_us(void) {
 }
 
 int64_t clock_monotonic_us(void) {
-    return read_clock(CLOCK_MONOTONIC);
+    return read_clock(CLOCK_BOOTTIME);
 }
 
 struct time_text time_text(int64_t us, enum time_detail detail) {

@@ -2,8 +2,9 @@
 /*
  * Time: the clocks, and moments as text.
  *
- * The wall clock is for people: somebody may set it. Durations come from the monotonic one,
- * which counts on from boot and only goes forward.
+ * The wall clock is for people: somebody may set it, by hours, at any moment. What is measured,
+ * ordered or waited for goes by the monotonic one, which counts on from boot, also while the
+ * machine sleeps, only goes forward, and is the same for all processes of one boot.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

@@ -17,6 +17,7 @@ enum { READ_SIZE = FOLLOW_PIECE_MOST };
 /* What is asked for. */
 struct request {
     bool is_following, has_since, has_tail, has_attempt;
+    bool is_span; /* since_us is an age, not a time */
     int64_t since_us;
     uint64_t tail, attempt;
 };
@@ -52,7 +53,7 @@ static bool read_span(const char *text, int64_t *out) {
         return false;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (*end == units[i].unit && (*end == '\0' || end[1] == '\0')) {
-            *out = clock_wall_us() - (int64_t)(number * units[i].seconds * 1e6);
+            *out = (int64_t)(number * units[i].seconds * 1e6);
             return true;
         }
     return false;
@@ -121,7 +122,8 @@ static int read_request(const struct invocation *in, struct request *out) {
     out->has_since = since != NULL;
     out->has_tail = tail != NULL;
     out->has_attempt = attempt != NULL;
-    if (since && !read_span(since, &out->since_us) && !read_time(since, &out->since_us))
+    out->is_span = since && read_span(since, &out->since_us);
+    if (since && !out->is_span && !read_time(since, &out->since_us))
         return invocation_misuse(in,
                                  "--since takes a time span such as 10s, 5m, 2h or 1d, or a time "
                                  "such as 2026-03-01T12:00:00, not '%s'",
@@ -253,6 +255,9 @@ static void open_logs(struct view *view, const bool *wanted, uint32_t attempt) {
     const char *directory = rundir_attempt_logs(&view->record.rundir, attempt, &view->arena);
     const bool needs_times = view->n_shown > 1 || invocation_has(view->in, "timestamps") ||
                              invocation_has(view->in, "json");
+    const int64_t since_us = view->request.is_span
+                                 ? runs_now_us(&view->record) - view->request.since_us
+                                 : view->request.since_us;
 
     raise_file_limit();
     for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++) {
@@ -265,7 +270,7 @@ static void open_logs(struct view *view, const bool *wanted, uint32_t attempt) {
         if (log->is_done)
             continue;
         if (view->request.has_since)
-            logread_skip_to_time(log, view->request.since_us);
+            logread_skip_to_time(log, since_us);
         if (view->request.has_tail)
             logread_skip_to_tail(log, view->request.tail);
         log->limit = log->is_over ? UINT64_MAX : logread_size(log);
@@ -425,7 +430,8 @@ const struct command command_logs = {
         "\n"
         "Times are those at which output reached myelin, to about 20 milliseconds. A time without "
         "a zone is local; times are printed in UTC. Where output could not be kept, because the "
-        "disk was full or the log's limit of 10 GiB was reached, the number of bytes is told.\n"
+        "disk was full or the limit of `run --log-limit` was reached, the number of bytes is "
+        "told.\n"
         "\n"
         "A run that was restarted by `max_restarts` has the logs of each attempt; they are shown "
         "one "

@@ -41,7 +41,7 @@ static void add_row(struct listing *listing, const struct run_record *run) {
     else
         table_cell(table, "%u/%u", runs_count(run, STATE_RUNNING), run->n_tasks);
     table_cell(table, "%s", runs_text(&table->arena, run->framework, NAME_MOST));
-    table_cell(table, "%s", runs_ago(&table->arena, run->created_at));
+    table_cell(table, "%s", runs_ago(&table->arena, run, 0));
     table_cell(table, "%s", duration_text(run->elapsed_s).text);
     table_cell(table, "%s", runs_text(&table->arena, run->reason, REASON_MOST));
 }

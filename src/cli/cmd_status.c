@@ -174,10 +174,11 @@ static void print_head(const struct run_record *run, struct arena *arena) {
     print_row("command", runs_text(arena, run->command, 0));
     print_row("directory", runs_text(arena, run->directory, 0));
     print_row("started", arena_printf(arena, "%.19sZ (%s)", run->created_at ? run->created_at : "?",
-                                      runs_ago(arena, run->created_at)));
+                                      runs_ago(arena, run, 0)));
     if (is_final) {
-        print_row("ended", arena_printf(arena, "%.19sZ (%s)", run->updated_at,
-                                        runs_ago(arena, run->updated_at)));
+        print_row("ended", arena_printf(arena, "%.19sZ (%s)",
+                                        time_after(run->created_at, run->elapsed_s).text,
+                                        runs_ago(arena, run, run->elapsed_s)));
         print_row("exit status", arena_printf(arena, "%d", run->exit_status));
         print_row("left behind",
                   run->left_nothing ? "nothing; it was looked up" : "not known; nobody could look");

@@ -2,6 +2,7 @@
 #include "cli/launch.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -18,12 +19,14 @@
 #include "store/request.h"
 #include "supervise/again.h"
 #include "supervise/supervise.h"
+#include "supervise/tasklog.h"
 
 enum {
     GRACE_MOST_S = 24 * 3600,
     TIMEOUT_MOST_S = 30 * 24 * 3600,
     PROCESSES_MOST = 4 * 1024 * 1024, /* the kernel has no more */
 };
+#define LOG_MOST_BYTES 0x1p60
 
 /* A span of time from an option, in milliseconds; *out stays where it is not given. */
 static int read_seconds(const struct invocation *in, const char *option, int most_s,
@@ -57,6 +60,41 @@ static int read_max_processes(const struct invocation *in, uint32_t *max_process
         return invocation_misuse(in, "--max-processes takes a number from 0 to %d, not '%s'",
                                  PROCESSES_MOST, text);
     *max_processes = (uint32_t)number;
+    return 0;
+}
+
+/* "500", "64K", "64KiB", "1.5G": bytes. */
+static bool read_size(const char *text, uint64_t *out) {
+    static const char units[] = "KMGT";
+    const char *unit;
+    double size;
+    char *end;
+
+    errno = 0;
+    size = strtod(text, &end);
+    if (!isdigit((unsigned char)text[0]) || errno || !isfinite(size))
+        return false;
+    unit = *end ? strchr(units, *end) : NULL;
+    if (unit) {
+        for (const char *u = units; u <= unit; u++)
+            size *= 1024;
+        end += strcmp(end + 1, "iB") == 0 ? 3 : 1;
+    }
+    if (*end || size > LOG_MOST_BYTES)
+        return false;
+    *out = (uint64_t)size;
+    return true;
+}
+
+static int read_log_limit(const struct invocation *in, uint64_t *limit) {
+    const char *text = invocation_value(in, "log-limit");
+
+    *limit = TASKLOG_LIMIT;
+    if (text && !read_size(text, limit))
+        return invocation_misuse(in,
+                                 "--log-limit takes bytes, or K, M, G or T of them, up to %gT, "
+                                 "not '%s'",
+                                 LOG_MOST_BYTES / (1ull << 40), text);
     return 0;
 }
 
@@ -307,6 +345,7 @@ static int read_options(const struct invocation *in, struct supervisor_options *
     int64_t grace_ms = RUN_GRACE_MS, timeout_ms = QUEUE_NO_TIMEOUT;
     int64_t backoff_ms = AGAIN_DELAY_FIRST_MS;
     uint32_t max_processes = 0;
+    uint64_t log_limit = 0;
     int status = read_seconds(in, "grace", GRACE_MOST_S, &grace_ms);
 
     if (status == 0)
@@ -315,11 +354,14 @@ static int read_options(const struct invocation *in, struct supervisor_options *
         status = read_seconds(in, "backoff", AGAIN_DELAY_MOST_MS / 1000, &backoff_ms);
     if (status == 0)
         status = read_max_processes(in, &max_processes);
+    if (status == 0)
+        status = read_log_limit(in, &log_limit);
     *out = (struct supervisor_options){ .grace_ms = (uint32_t)grace_ms,
                                         .linger_ms = RUN_LINGER_MS,
                                         .timeout_ms = timeout_ms,
                                         .backoff_ms = (uint32_t)backoff_ms,
-                                        .max_processes = max_processes };
+                                        .max_processes = max_processes,
+                                        .log_limit = log_limit };
     return status;
 }
 

@@ -24,6 +24,9 @@
     { .name = "max-processes", .argument = "N",                                                    \
       .help = "most processes and threads of a task that has limits; 8192 unless said, 0: any "    \
               "number" },                                                                          \
+    { .name = "log-limit", .argument = "SIZE",                                                     \
+      .help = "most bytes that are kept of what each task writes (500M, 2G); 10G unless said; "    \
+              "the rest is counted" },                                                             \
     { .name = "detach", .letter = 'd', .help = "print the run's id and leave it to itself" },      \
     { .name = "stop-on-hangup", .help = "stop the run when the terminal is closed" },              \
     RESERVE_OPTIONS,                                                                               \

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/signals.h"
 #include "cli/history.h"
 #include "cli/lines.h"
@@ -148,13 +147,18 @@ void report_end(FILE *out, const struct run_record *run) {
 
 /* ---- JSON ---- */
 
+struct time_text time_after(const char *start, double seconds) {
+    int64_t us;
+
+    if (!time_read(start, &us))
+        return (struct time_text){ "?" };
+    return time_text(us + (int64_t)(seconds * 1e6), TIME_MILLISECONDS);
+}
+
 void json_time_after(struct json *json, const char *start, double seconds) {
     int64_t us;
 
-    if (time_read(start, &us))
-        json_text(json, time_text(us + (int64_t)(seconds * 1e6), TIME_MILLISECONDS).text);
-    else
-        json_null(json);
+    json_text(json, time_read(start, &us) ? time_after(start, seconds).text : NULL);
 }
 
 static double to_milliseconds(double seconds) {

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "codec/json.h"
 #include "store/record.h"
 
@@ -31,7 +32,10 @@ struct duration_text duration_text(double seconds);
  * lives. */
 void describe_end(const struct task_record *task, char *out, size_t size);
 
-/* The time `seconds` after an ISO 8601 one, to milliseconds; null where that is none. */
+/* The time `seconds` after an ISO 8601 one, to milliseconds; "?" and null where that is none. What
+ * happens in a run is told by its start and what has passed since, so that no end is before its
+ * start. */
+struct time_text time_after(const char *start, double seconds);
 void json_time_after(struct json *json, const char *start, double seconds);
 
 void write_run_json(struct json *json, const struct run_record *run);

@@ -36,18 +36,45 @@ int runs_find(const char *text, struct arena *arena, struct rundir *out, struct 
     return runs_home(arena, &home, err) || find_run(home, text, arena, out, err) ? -1 : 0;
 }
 
+static bool is_of_this_boot(const struct run_record *record) {
+    char boot[BOOT_TEXT];
+
+    return record->monotonic_s >= 0 && record->boot_id &&
+           strcmp(record->boot_id, boot_id(boot)) == 0;
+}
+
 /* By the clock of the journal, where that is this boot's. Else by the wall clock since the newest
  * line: that may have been set back meanwhile, and a run never gets younger by it. */
 double runs_elapsed(const struct run_record *record) {
-    char boot[BOOT_TEXT];
     double counted = 0;
     int64_t since_us;
 
-    if (record->monotonic_s >= 0 && record->boot_id && strcmp(record->boot_id, boot_id(boot)) == 0)
+    if (is_of_this_boot(record))
         counted = (double)clock_monotonic_us() / 1e6 - record->monotonic_s;
     else if (time_read(record->updated_at, &since_us))
         counted = record->elapsed_s + (double)(clock_wall_us() - since_us) / 1e6;
     return counted > record->elapsed_s ? counted : record->elapsed_s;
+}
+
+int64_t runs_now_us(const struct run_record *record) {
+    int64_t created_us;
+
+    if (!is_of_this_boot(record) || !time_read(record->created_at, &created_us))
+        return clock_wall_us();
+    return created_us + (int64_t)((runs_elapsed(record) - record->created_s) * 1e6);
+}
+
+static bool is_here(const struct run_record *record) {
+    char host[HOST_TEXT];
+
+    return record->host && strcmp(record->host, host_name(host)) == 0;
+}
+
+/* A run without an owner is over, also where nobody may write that to its journal. */
+static void tell_lost(struct run_record *record) {
+    record->state = STATE_FAILED;
+    record->reason = "its supervisor is gone; its end cannot be written here";
+    record->exit_status = STATUS_RUN_OWN_FAILURE;
 }
 
 int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err) {
@@ -63,7 +90,11 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
     }
     record_release(record);
     supervisor_settle(rundir);
-    return record_read(record, rundir, err);
+    if (record_read(record, rundir, err))
+        return -1;
+    if (!state_is_final(record->state) && is_here(record) && !owner_lives(rundir, &pid))
+        tell_lost(record);
+    return 0;
 }
 
 int runs_misuse_without_run(const struct invocation *invocation) {
@@ -103,17 +134,15 @@ uint32_t runs_count(const struct run_record *run, enum state state) {
     return n;
 }
 
-const char *runs_ago(struct arena *arena, const char *time) {
+const char *runs_ago(struct arena *arena, const struct run_record *run, double elapsed_s) {
     static const struct {
         double seconds;
         const char *unit;
     } units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
-    double age;
-    int64_t at_us;
+    const double age = runs_elapsed(run) - elapsed_s;
 
-    if (!time_read(time, &at_us))
+    if (!run->created_at)
         return "";
-    age = (double)(clock_wall_us() - at_us) / 1e6;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (age >= units[i].seconds)
             return arena_printf(arena, "%.0f%s ago", floor(age / units[i].seconds), units[i].unit);

@@ -31,7 +31,7 @@ MUST_CHECK int runs_find(const char *text, struct arena *arena, struct rundir *o
  * the caller. */
 MUST_CHECK int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err);
 
-/* The seconds since a living run was made. */
+/* The seconds since a run was made, whether it lives or not. */
 double runs_elapsed(const struct run_record *record);
 
 /* For a command line that names no RUN: says so and returns the exit status. */
@@ -46,8 +46,12 @@ const char *runs_status(const struct run_record *run);
 /* How many tasks are in that state. */
 uint32_t runs_count(const struct run_record *run, enum state state);
 
-/* "3m ago" for an ISO 8601 time; "" for none. */
-const char *runs_ago(struct arena *arena, const char *time);
+/* "3m ago": how long ago the moment was at which the run had lasted so long. "" where that is not
+ * known. */
+const char *runs_ago(struct arena *arena, const struct run_record *run, double elapsed_s);
+/* The present as the run's logs count it: from the time that the wall clock showed when the run was
+ * made, whatever has been done to that clock since. */
+int64_t runs_now_us(const struct run_record *run);
 /* "1.2 MiB". */
 const char *runs_bytes(struct arena *arena, uint64_t n);
 /* A text that a run brings, on one line, that cannot steer a terminal; at most so many

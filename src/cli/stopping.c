@@ -199,7 +199,7 @@ static void report_target(const struct target *target) {
     case OUTCOME_WAS_OVER:
         fprintf(stderr, "run %s is over already: it %s%s %s\n", run->rundir.id,
                 run->state == STATE_STOPPED ? "was " : "", state_name(run->state),
-                runs_ago(&arena, run->updated_at));
+                runs_ago(&arena, run, run->elapsed_s));
         return;
     case OUTCOME_LEFT:
     case OUTCOME_REFUSED:

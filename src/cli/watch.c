@@ -89,7 +89,7 @@ static void read_log(struct watcher *w, uint32_t rank) {
         if (piece.lost)
             follow_lost(w->follow, rank, piece.lost);
         else
-            follow_output(w->follow, rank, piece.time_us, clock_wall_us(), w->bytes, piece.n);
+            follow_output(w->follow, rank, piece.time_us, clock_monotonic_us(), w->bytes, piece.n);
         return;
     }
     w->has_news[rank] = false;
@@ -111,7 +111,7 @@ static bool read_logs(struct watcher *w) {
         more |= !w->logs[rank].is_done && (w->has_news[rank] || is_over(w, rank));
     }
     if (w->follow)
-        follow_tick(w->follow, clock_wall_us());
+        follow_tick(w->follow, clock_monotonic_us());
     return more;
 }
 

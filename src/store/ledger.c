@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/ledger.h"
 
+#include <assert.h>
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -11,9 +14,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "store/claim.h"
 #include "store/host.h"
+#include "store/locks.h"
 #include "store/owner.h"
 
 enum { DEMAND_MOST = 16 * 1024 * 1024 };
@@ -37,6 +43,8 @@ static const char *const migrations[] = {
     "ALTER TABLE reservations ADD COLUMN cpus BLOB;",
 };
 
+static_assert(ARRAY_LEN(migrations) == LEDGER_VERSION, "each version has its migration");
+
 /* ---- errors ---- */
 
 /* What SQLite says, as a sentence with a way out. */
@@ -51,9 +59,8 @@ static int fail(const struct ledger *ledger, int code, struct error *err) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return error_set(err, ERROR_IO,
-                         "the ledger '%.150s' is damaged (%.80s): once no run is going on, move it "
-                         "and its -wal and -shm aside, and a new one is made; it holds only who "
-                         "waits and who holds what, the runs are in their own directories",
+                         "the ledger '%.200s' is damaged (%.80s): 'myelin reindex' puts it aside "
+                         "and makes a new one from the journals of the runs",
                          ledger->path, says);
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -69,6 +76,23 @@ static int fail(const struct ledger *ledger, int code, struct error *err) {
     default:
         return error_set(err, ERROR_IO, "the ledger '%.200s' fails: %.120s", ledger->path, says);
     }
+}
+
+void ledger_blame(const char *home, struct error *err) {
+    static const char *const names[] = { "myelin.db-shm", "myelin.db" };
+    char path[PATH_MAX], who[96];
+    pid_t pid = 0;
+
+    for (size_t i = 0; pid == 0 && i < ARRAY_LEN(names); i++)
+        if (snprintf(path, sizeof path, "%s/%s", home, names[i]) < (int)sizeof path)
+            pid = locks_writer(path);
+    if (err->code != ERROR_UNAVAILABLE || pid == 0)
+        return;
+    locks_describe(pid, who, sizeof who);
+    error_set(err, ERROR_UNAVAILABLE,
+              "the ledger '%.200s/myelin.db' is in use by %s, which does not let go of it: it is "
+              "free again when that process ends",
+              home, who);
 }
 
 int ledger_check_filesystem(const char *home, long type, struct error *err) {
@@ -115,11 +139,15 @@ static int finish(struct ledger *ledger, sqlite3_stmt *statement, struct error *
     return status;
 }
 
+/* What `since` is in the tables. A row counts only within its boot, and on this clock nobody can
+ * make it older or younger. */
 static double now(void) {
-    struct timespec at;
+    return (double)clock_monotonic_us() / 1e6;
+}
 
-    clock_gettime(CLOCK_REALTIME, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+/* The same as a time on the wall clock as it goes now. */
+static double on_the_wall(double since) {
+    return (double)(clock_wall_us() - clock_monotonic_us()) / 1e6 + since;
 }
 
 /* ---- opening ---- */
@@ -137,16 +165,21 @@ static int read_version(struct ledger *ledger, int *out, struct error *err) {
     return code == SQLITE_ROW ? 0 : fail(ledger, code, err);
 }
 
-/* Inside a transaction: nobody else does the same. */
+/* Inside a transaction: nobody else does the same. A new one is never empty while runs go on: the
+ * one before it may have been lost, and what they hold is still held. */
 static int migrate(struct ledger *ledger, struct error *err) {
     char set[64];
+    bool is_new;
     int version;
 
     if (read_version(ledger, &version, err))
         return -1;
-    for (; version < (int)ARRAY_LEN(migrations); version++)
+    is_new = version == 0;
+    for (; version < LEDGER_VERSION; version++)
         if (execute(ledger, migrations[version], err))
             return -1;
+    if (is_new && ledger_rebuild(ledger, err))
+        return -1;
     snprintf(set, sizeof set, "PRAGMA user_version = %d", version);
     return execute(ledger, set, err);
 }
@@ -156,12 +189,13 @@ static int bring_up_to_date(struct ledger *ledger, struct error *err) {
 
     if (read_version(ledger, &version, err))
         return -1;
-    if (version > (int)ARRAY_LEN(migrations))
+    if (version > LEDGER_VERSION)
         return error_set(err, ERROR_INVALID,
-                         "the ledger '%.200s' was made by a newer myelin (version %d, this one "
-                         "knows %d): use that one, or another MYELIN_HOME",
-                         ledger->path, version, (int)ARRAY_LEN(migrations));
-    if (version == (int)ARRAY_LEN(migrations))
+                         "the ledger '%.150s' was made by a newer myelin (version %d, this one "
+                         "knows %d): use that one, or another MYELIN_HOME; 'myelin reindex' puts "
+                         "it aside and makes one of this version",
+                         ledger->path, version, LEDGER_VERSION);
+    if (version == LEDGER_VERSION)
         return 0;
     if (execute(ledger, "PRAGMA journal_mode = WAL", err) || ledger_begin(ledger, err))
         return -1;
@@ -172,10 +206,34 @@ static int bring_up_to_date(struct ledger *ledger, struct error *err) {
     return 0;
 }
 
+/* In a home that can only be read SQLite cannot put its lock file beside the ledger. One that was
+ * closed whole, without changes of its own in a -wal, is read as it is. */
+static bool can_only_be_read(const struct ledger *ledger) {
+    char wal[PATH_MAX + 8];
+
+    snprintf(wal, sizeof wal, "%s-wal", ledger->path);
+    return faccessat(AT_FDCWD, ledger->home, W_OK, AT_EACCESS) < 0 && access(wal, F_OK) < 0;
+}
+
+/* "file:/home/a%20b/myelin.db?immutable=1" */
+static int open_unchanging(struct ledger *ledger) {
+    char uri[3 * PATH_MAX + 32] = "file:";
+    size_t n = strlen(uri);
+
+    for (const char *p = ledger->path; *p; p++)
+        n += (size_t)snprintf(uri + n, sizeof uri - n,
+                              isalnum((unsigned char)*p) || strchr("/._-", *p) ? "%c" : "%%%02x",
+                              (unsigned char)*p);
+    snprintf(uri + n, sizeof uri - n, "?immutable=1");
+    return sqlite3_open_v2(uri, &ledger->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+}
+
 static int open_database(struct ledger *ledger, enum ledger_manner manner, int busy_ms,
                          struct error *err) {
     int flags = SQLITE_OPEN_READWRITE | (manner == LEDGER_TO_WRITE ? SQLITE_OPEN_CREATE : 0);
-    int code = sqlite3_open_v2(ledger->path, &ledger->db, flags, NULL);
+    int code = manner == LEDGER_TO_LOOK && can_only_be_read(ledger)
+                   ? open_unchanging(ledger)
+                   : sqlite3_open_v2(ledger->path, &ledger->db, flags, NULL);
 
     if (code != SQLITE_OK)
         return fail(ledger, code, err);
@@ -227,6 +285,13 @@ void ledger_close(struct ledger *ledger) {
     free(ledger);
 }
 
+bool ledger_was_moved(struct ledger *ledger) {
+    int moved = 0;
+
+    return sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+           moved;
+}
+
 void ledger_set_busy(struct ledger *ledger, int busy_ms) {
     sqlite3_busy_timeout(ledger->db, busy_ms);
 }
@@ -271,7 +336,11 @@ int ledger_forget(struct ledger *ledger, uint64_t run, struct error *err) {
     return 0;
 }
 
-int ledger_settle(struct ledger *ledger, struct error *err) {
+static bool has_no_owner(const char *home, uint64_t run) {
+    return !ledger_run_lives(home, run);
+}
+
+int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *err) {
     static const char sql[] =
         "SELECT run, min(boot) FROM (SELECT run, boot FROM queue WHERE host = ?1"
         " UNION ALL SELECT run, boot FROM reservations WHERE host = ?1) GROUP BY run";
@@ -279,6 +348,8 @@ int ledger_settle(struct ledger *ledger, struct error *err) {
     sqlite3_stmt *statement;
     int code, status = 0;
 
+    if (!is_over)
+        is_over = has_no_owner;
     if (prepare(ledger, sql, &statement, err))
         return -1;
     sqlite3_bind_text(statement, 1, ledger->host, -1, SQLITE_STATIC);
@@ -286,7 +357,7 @@ int ledger_settle(struct ledger *ledger, struct error *err) {
         const uint64_t run = (uint64_t)sqlite3_column_int64(statement, 0);
         const char *boot = (const char *)sqlite3_column_text(statement, 1);
 
-        if (!boot || strcmp(boot, ledger->boot) != 0 || !ledger_run_lives(ledger->home, run))
+        if (!boot || strcmp(boot, ledger->boot) != 0 || is_over(ledger->home, run))
             *VEC_PUSH(&gone) = run;
     }
     sqlite3_finalize(statement);
@@ -298,8 +369,8 @@ int ledger_settle(struct ledger *ledger, struct error *err) {
     return status;
 }
 
-int ledger_enter(struct ledger *ledger, uint64_t run, const struct demand *demand,
-                 struct error *err) {
+static int enter_since(struct ledger *ledger, uint64_t run, const struct demand *demand,
+                       double since, struct error *err) {
     AUTO(buf) text = BUF_INIT(DEMAND_MOST);
     sqlite3_stmt *statement;
 
@@ -309,9 +380,14 @@ int ledger_enter(struct ledger *ledger, uint64_t run, const struct demand *deman
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)run);
     sqlite3_bind_text(statement, 2, ledger->host, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 3, ledger->boot, -1, SQLITE_STATIC);
-    sqlite3_bind_double(statement, 4, now());
+    sqlite3_bind_double(statement, 4, since);
     sqlite3_bind_text(statement, 5, text.data, (int)text.len, SQLITE_STATIC);
     return finish(ledger, statement, err);
+}
+
+int ledger_enter(struct ledger *ledger, uint64_t run, const struct demand *demand,
+                 struct error *err) {
+    return enter_since(ledger, run, demand, now(), err);
 }
 
 static int insert_hold(struct ledger *ledger, uint64_t run, const struct hold *hold, double since,
@@ -335,14 +411,63 @@ static int insert_hold(struct ledger *ledger, uint64_t run, const struct hold *h
     return finish(ledger, statement, err);
 }
 
-int ledger_reserve(struct ledger *ledger, uint64_t run, const struct hold *holds, size_t n,
-                   struct error *err) {
-    const double since = now();
-
+static int reserve_since(struct ledger *ledger, uint64_t run, const struct hold *holds, size_t n,
+                         double since, struct error *err) {
     if (ledger_forget(ledger, run, err))
         return -1;
     for (size_t i = 0; i < n; i++)
         if (insert_hold(ledger, run, &holds[i], since, err))
+            return -1;
+    return 0;
+}
+
+int ledger_reserve(struct ledger *ledger, uint64_t run, const struct hold *holds, size_t n,
+                   struct error *err) {
+    return reserve_since(ledger, run, holds, n, now(), err);
+}
+
+/* ---- making it again ---- */
+
+static int delete_own(struct ledger *ledger, const char *sql, struct error *err) {
+    sqlite3_stmt *statement;
+
+    if (prepare(ledger, sql, &statement, err))
+        return -1;
+    sqlite3_bind_text(statement, 1, ledger->host, -1, SQLITE_STATIC);
+    return finish(ledger, statement, err);
+}
+
+static int write_claim(struct ledger *ledger, uint64_t run, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct claim claim;
+    struct rundir rundir;
+    int status = 0;
+    pid_t pid;
+
+    if (rundir_open(ledger->home, (unsigned long)run, &arena, &rundir, err) ||
+        !owner_lives(&rundir, &pid))
+        return 0; /* over, or removed meanwhile */
+    if (claim_read(&rundir, &claim, err))
+        return -1;
+    if (claim.holds.len)
+        status = reserve_since(ledger, run, claim.holds.items, claim.holds.len, claim.since, err);
+    else if (claim.waits)
+        status = enter_since(ledger, run, &claim.demand, claim.since, err);
+    claim_release(&claim);
+    return status;
+}
+
+int ledger_rebuild(struct ledger *ledger, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    unsigned long *ids;
+    size_t n;
+
+    if (delete_own(ledger, "DELETE FROM queue WHERE host = ?1", err) ||
+        delete_own(ledger, "DELETE FROM reservations WHERE host = ?1", err) ||
+        rundir_list(ledger->home, &arena, &ids, &n, err))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (write_claim(ledger, ids[i], err))
             return -1;
     return 0;
 }
@@ -360,7 +485,7 @@ static int read_queue(struct ledger *ledger, struct ledger_view *view, struct er
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(statement, 2);
         struct ledger_wait row = { .run = (uint64_t)sqlite3_column_int64(statement, 0),
-                                   .since = sqlite3_column_double(statement, 1) };
+                                   .since = on_the_wall(sqlite3_column_double(statement, 1)) };
 
         if (demand_read(text ? text : "", &view->arena, &row.demand, err)) {
             sqlite3_finalize(statement);
@@ -388,7 +513,7 @@ static int read_holds(struct ledger *ledger, struct ledger_view *view, struct er
         *hold = (struct hold){
             .run = (uint64_t)sqlite3_column_int64(statement, 0),
             .rank = sqlite3_column_int64(statement, 1),
-            .since = sqlite3_column_double(statement, 2),
+            .since = on_the_wall(sqlite3_column_double(statement, 2)),
             .gpus = (gpu_set)sqlite3_column_int64(statement, 6),
         };
         hold->amount[RESOURCE_CPU] = sqlite3_column_int64(statement, 3);

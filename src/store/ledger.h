@@ -5,15 +5,17 @@
  *
  * The order of the queue is that of run ids, which is the order in which runs were made.
  *
- * A row counts only while its run has an owner (owner.h): the kernel ends the owner's lock with
- * the last process of the run, so nothing has to be tidied up after a crash. ledger_settle takes
- * out what has no owner any more; whoever reserves does so in the same transaction, so two runs
- * never hold the same thing, whoever was killed in between. Rows of other hosts are left alone
- * and not shown.
+ * A row counts while its run has an owner (owner.h): the kernel ends the owner's lock with the
+ * last process of the run, so nothing has to be tidied up after a crash. ledger_settle takes out
+ * what is over; whoever reserves does so in the same transaction, so two runs never hold the
+ * same thing, whoever was killed in between. Rows of other hosts are left alone and not shown.
+ *
+ * All of it can be made again: runs keep in their journals what they wait for and hold
+ * (claim.h), and a new ledger begins with what living runs say there. So losing the file loses
+ * nothing.
  *
  * Nothing waits here for longer than the `busy_ms` of ledger_open: another process in the way is
- * ERROR_UNAVAILABLE, and the caller comes again. What is lost with the file is only who waits
- * and who holds what: runs are in their own directories.
+ * ERROR_UNAVAILABLE, and the caller comes again.
  */
 #ifndef STORE_LEDGER_H
 #define STORE_LEDGER_H
@@ -23,6 +25,8 @@
 #include "store/rundir.h"
 
 struct ledger;
+
+enum { LEDGER_VERSION = 2 }; /* of its tables */
 
 enum ledger_manner {
     LEDGER_TO_WRITE, /* is made where it is missing */
@@ -35,13 +39,26 @@ void ledger_close(struct ledger *ledger); /* NULL is nothing */
 /* Changes what was said when it was opened. */
 void ledger_set_busy(struct ledger *ledger, int busy_ms);
 
+/* Whether the file that is open is not the ledger any more: somebody put it aside. Whoever keeps
+ * one open asks inside each transaction, and opens it again then. */
+bool ledger_was_moved(struct ledger *ledger);
+
+/* Adds to ERROR_UNAVAILABLE which process is in the way, where the kernel tells. */
+void ledger_blame(const char *home, struct error *err);
+
 /* A transaction for writing: no other writer is between these two. */
 MUST_CHECK int ledger_begin(struct ledger *ledger, struct error *err);
 MUST_CHECK int ledger_commit(struct ledger *ledger, struct error *err);
 void ledger_rollback(struct ledger *ledger);
 
-/* Takes out the rows of this host whose run has no owner. Inside a transaction. */
-MUST_CHECK int ledger_settle(struct ledger *ledger, struct error *err);
+/* Whether a run does not use anything any more; NULL: it is over when it has no owner. */
+typedef bool (*ledger_is_over)(const char *home, uint64_t run);
+
+/* Takes out the rows of this host whose run is over. Inside a transaction. */
+MUST_CHECK int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *err);
+
+/* Replaces the rows of this host by what living runs claim. Inside a transaction. */
+MUST_CHECK int ledger_rebuild(struct ledger *ledger, struct error *err);
 
 /* Puts a run into the queue; what an older run of that id left is taken out. The caller owns
  * the run. Inside a transaction. */

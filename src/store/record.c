@@ -107,6 +107,7 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->command = kept(record, line, "command");
     record->directory = kept(record, line, "directory");
     record->created_at = kept(record, line, "time");
+    record->created_s = seconds_of(line, "elapsed");
     if (node_get(line, "monotonic"))
         record->monotonic_s = seconds_of(line, "monotonic");
     read_origin(record, node_get(line, "origin"));
@@ -267,13 +268,19 @@ static bool on_notice(struct run_record *record, const struct node *line) {
     return text_of(line, "message") != NULL;
 }
 
+/* For the ledger (claim.h), not for people. */
+static bool on_claim(struct run_record *record, const struct node *line) {
+    (void)record, (void)line;
+    return true;
+}
+
 static const struct {
     const char *event;
     bool (*apply)(struct run_record *record, const struct node *line);
 } events[] = {
     { "created", on_created }, { "status", on_status }, { "task", on_task },
     { "checked", on_checked }, { "notice", on_notice }, { "phase", on_phase },
-    { "attempt", on_attempt },
+    { "attempt", on_attempt }, { "queued", on_claim },  { "reserved", on_claim },
 };
 
 void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {

@@ -44,6 +44,7 @@ struct run_record {
 
     const char *uuid, *name, *owner, *host, *boot_id, *framework, *command, *directory;
     const char *created_at; /* wall clock, ISO 8601, UTC */
+    double created_s;       /* elapsed at that moment: next to nothing */
     char updated_at[32];    /* likewise, of the newest line */
     double monotonic_s;     /* what the clock of that boot said when it was made; -1: not known */
     const char *phase;      /* of a living run: launching, running, lingering, stopping, waiting */

@@ -8,15 +8,26 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/vec.h"
 
-enum { HOME_MODE = 0700, ID_LAST = 999999999, ID_TRIES = 10000 };
+enum {
+    HOME_MODE = 0700,
+    ID_LAST = 999999999,
+    ID_DIGITS = 9,
+    ID_TRIES = 10000,
+    LOCK_TRIES = 500,
+    LOCK_PAUSE_MS = 2,
+};
+
+static const char last_name[] = "last-run";
 
 int rundir_home(struct arena *arena, const char **out, struct error *err) {
     const char *given = getenv("MYELIN_HOME");
@@ -38,6 +49,15 @@ int rundir_home(struct arena *arena, const char **out, struct error *err) {
     return 0;
 }
 
+static int cannot_make(struct error *err, int errnum, const char *path) {
+    if (errnum == EROFS || errnum == EACCES)
+        return error_set(err, ERROR_DENIED,
+                         "cannot make the directory '%.200s': %s; runs are kept there: make it "
+                         "writable, or set MYELIN_HOME to a directory that is",
+                         path, strerror(errnum));
+    return error_set_errno(err, errnum, "cannot make the directory '%.300s'", path);
+}
+
 /* Makes the directory and those above it. */
 static int make_path(const char *path, struct error *err) {
     char so_far[PATH_MAX];
@@ -51,7 +71,7 @@ static int make_path(const char *path, struct error *err) {
         memcpy(so_far, path, i);
         so_far[i] = '\0';
         if (mkdir(so_far, HOME_MODE) < 0 && errno != EEXIST)
-            return error_set_errno(err, errno, "cannot make the directory '%s'", so_far);
+            return cannot_make(err, errno, so_far);
     }
     return 0;
 }
@@ -80,6 +100,79 @@ static unsigned long highest_id(const char *runs) {
     closedir(dir);
     return highest;
 }
+
+/* ---- ids that are not given again ---- */
+
+/* Opens the file that keeps the highest id whose directory was removed. */
+static int open_last(const char *home, int flags) {
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/%s", home, last_name) >= (int)sizeof path)
+        return -1;
+    return open(path, flags | O_CLOEXEC, 0666);
+}
+
+/* What is not as we write it is as nothing: the file is only a lower bound. */
+static unsigned long read_last(int fd) {
+    char text[ID_DIGITS + 3] = "";
+
+    if (fd < 0 || pread(fd, text, sizeof text - 1, 0) != ID_DIGITS + 1 ||
+        strspn(text, "0123456789") != ID_DIGITS || text[ID_DIGITS] != '\n')
+        return 0;
+    return strtoul(text, NULL, 10);
+}
+
+/* Numbers have one length, so that each write replaces the whole of the one before. */
+static int write_last(int fd, unsigned long id) {
+    char text[ID_DIGITS + 2];
+    const int n = snprintf(text, sizeof text, "%0*lu\n", ID_DIGITS, id);
+
+    return pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0 ? 0 : -1;
+}
+
+/* A stopped process may sit on the lock: nobody waits for it for ever. */
+static bool lock_last(int fd) {
+    const struct timespec pause = { .tv_nsec = LOCK_PAUSE_MS * 1000000L };
+
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+        if (fcntl(fd, F_OFD_SETLK, &all) == 0)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+int rundir_retire(const char *home, unsigned long id, struct error *err) {
+    const int fd = open_last(home, O_RDWR | O_CREAT);
+    int status = 0;
+
+    if (fd < 0)
+        return error_set_errno(err, errno, "cannot write '%.300s/%s'", home, last_name);
+    if (!lock_last(fd))
+        status = error_set(err, ERROR_UNAVAILABLE, "'%.300s/%s' is locked by another process", home,
+                           last_name);
+    else if (read_last(fd) < id && write_last(fd, id))
+        status = error_set_errno(err, errno, "cannot write '%.300s/%s'", home, last_name);
+    close(fd);
+    return status;
+}
+
+unsigned long rundir_last(const char *home) {
+    char runs[PATH_MAX];
+    const unsigned long highest =
+        snprintf(runs, sizeof runs, "%s/runs", home) < (int)sizeof runs ? highest_id(runs) : 0;
+    /* Who removes a run writes its id down first: so who looks here last misses none. */
+    const int fd = open_last(home, O_RDONLY);
+    const unsigned long last = read_last(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return last > highest ? last : highest;
+}
+
+/* ---- runs ---- */
 
 static int ascending(const void *a, const void *b) {
     const unsigned long x = *(const unsigned long *)a, y = *(const unsigned long *)b;
@@ -165,9 +258,17 @@ int rundir_open(const char *home, unsigned long id, struct arena *arena, struct 
     return 0;
 }
 
-static int make_numbered(const char *runs, struct arena *arena, struct rundir *out,
-                         struct error *err) {
-    unsigned long id = highest_id(runs);
+const char *rundir_home_of(const struct rundir *rundir, struct arena *arena) {
+    const char *runs = strrchr(rundir->path, '/');
+
+    while (runs && runs > rundir->path && *--runs != '/')
+        continue;
+    return runs ? arena_text(arena, rundir->path, (size_t)(runs - rundir->path)) : ".";
+}
+
+static int make_numbered(const char *home, const char *runs, struct arena *arena,
+                         struct rundir *out, struct error *err) {
+    unsigned long id = rundir_last(home);
 
     for (int i = 0; i < ID_TRIES && id < ID_LAST; i++) {
         char path[PATH_MAX];
@@ -180,7 +281,7 @@ static int make_numbered(const char *runs, struct arena *arena, struct rundir *o
             return 0;
         }
         if (errno != EEXIST)
-            return error_set_errno(err, errno, "cannot make the directory '%.300s'", path);
+            return cannot_make(err, errno, path);
     }
     return error_set(err, ERROR_EXHAUSTED, "no run number is free in '%.300s'", runs);
 }
@@ -195,7 +296,7 @@ int rundir_make(const char *home, struct arena *arena, struct rundir *out, struc
         return -1;
     if (!realpath(runs, real))
         return error_set_errno(err, errno, "cannot enter '%.300s'", runs);
-    if (make_numbered(real, arena, &made, err))
+    if (make_numbered(home, real, arena, &made, err))
         return -1;
     name_parts(&made, arena);
     if (mkdir(made.outputs, 0777) < 0 || mkdir(made.logs, 0777) < 0) {

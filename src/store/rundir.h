@@ -3,8 +3,9 @@
  * The directory of a run: $MYELIN_HOME/runs/<id>/, with outputs/ for the tasks and
  * logs/<task>.log. A run that resumes another has no outputs of its own: `outputs` is then the
  * symbolic link ../<other id>/outputs, and struct rundir has the path that it stands for. Its id is
- * the next free number; mkdir makes it the run's alone, also between processes.
- * docs/run-directory.md describes what is in it.
+ * the next number; mkdir makes it the run's alone, also between processes. An id is not given
+ * again once its run was removed: $MYELIN_HOME/last-run keeps the highest that was, a lower bound
+ * beside the directories themselves. docs/run-directory.md describes what is in it.
  */
 #ifndef STORE_RUNDIR_H
 #define STORE_RUNDIR_H
@@ -43,6 +44,14 @@ MUST_CHECK int rundir_share_outputs(const struct rundir *rundir, const struct ru
 
 /* Where the logs of an attempt are: logs/ of the first, logs/attempt-<n>/ of the others. */
 const char *rundir_attempt_logs(const struct rundir *rundir, uint32_t attempt, struct arena *arena);
+
+/* The highest id that was given so far, as far as the home knows; 0: none. */
+unsigned long rundir_last(const char *home);
+/* Sees to it that neither the id nor one below it is given again. Before a run is removed. */
+MUST_CHECK int rundir_retire(const char *home, unsigned long id, struct error *err);
+
+/* The home that a run is in. Lives in the arena. */
+const char *rundir_home_of(const struct rundir *rundir, struct arena *arena);
 
 /* For a run that never began. Removes nothing that a task could have written. */
 void rundir_remove(const struct rundir *rundir);

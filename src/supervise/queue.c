@@ -11,8 +11,13 @@
 #include <unistd.h>
 
 #include "backend/local/affinity.h"
+#include "backend/local/cgroup.h"
 #include "backend/local/topology.h"
+#include "base/clock.h"
+#include "store/find.h"
+#include "store/owner.h"
 #include "supervise/blocked.h"
+#include "supervise/supervisor.h"
 
 enum {
     LOOK_EVERY_MS = 500,
@@ -21,6 +26,8 @@ enum {
     ENTER_BUSY_MS = 200, /* of a command, each time it tries */
     ENTER_TRIES = 50,
     LEAVE_BUSY_MS = 2000,
+    FORGET_BUSY_MS = 200,    /* of who only happens to see a dead run */
+    STUCK_MS = 5000,         /* of no look that succeeded, before that is told */
     FOLLOW_MS = 1000,        /* after a change, when it runs */
     FOLLOW_EVERY_MS = 10000, /* while it yields to others: who was killed says nothing */
     LOOK_AT_ALL_EVERY = 10,  /* looks; the others look at those next to them */
@@ -38,9 +45,10 @@ struct queue {
     struct event *look_event, *change_event, *timeout_event;
     int change_fd;
     unsigned n_looks;
-    bool is_over, has_told;
-    bool follows;  /* some of its tasks are not pinned, and there are CPUs to keep off */
-    gpu_set *gpus; /* by rank */
+    bool is_over, has_told, has_blamed;
+    bool follows;   /* some of its tasks are not pinned, and there are CPUs to keep off */
+    int64_t looked; /* when a look last succeeded, in microseconds */
+    gpu_set *gpus;  /* by rank */
     struct layout layout;
     struct pinning pinning;
     struct placement placement;
@@ -48,10 +56,7 @@ struct queue {
 };
 
 static double now(void) {
-    struct timespec at;
-
-    clock_gettime(CLOCK_REALTIME, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+    return (double)clock_wall_us() / 1e6;
 }
 
 static uint64_t run_number(const struct rundir *rundir) {
@@ -87,7 +92,56 @@ int queue_enter(const char *home, const struct rundir *rundir, const struct dema
             return -1;
         nanosleep(&pause, NULL);
     }
+    ledger_blame(home, err);
     return -1;
+}
+
+void queue_forget(const struct rundir *rundir) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct ledger *ledger;
+    struct error err;
+
+    if (ledger_open(rundir_home_of(rundir, &arena), LEDGER_TO_LOOK, FORGET_BUSY_MS, &ledger, &err))
+        return;
+    if (ledger && ledger_forget(ledger, run_number(rundir), &err))
+        ledger_rollback(ledger);
+    ledger_close(ledger);
+}
+
+/* ---- the dead ---- */
+
+/* A run that died without a word may have left processes, which its control groups give away: what
+ * it holds is free only when there are none. */
+static bool is_over(const char *home, uint64_t run) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct run_identity identity;
+    struct rundir rundir;
+    struct error err;
+    pid_t pid;
+
+    if (rundir_open(home, (unsigned long)run, &arena, &rundir, &err))
+        return true;
+    if (owner_lives(&rundir, &pid))
+        return false;
+    identify_run(&rundir, &arena, &identity);
+    return !identity.uuid || !cgroups_are_left(identity.uuid);
+}
+
+/* Ends what is left of a run without an owner, and frees what it holds. */
+static void settle_dead(const char *home, uint64_t run) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct rundir rundir;
+    struct error err;
+
+    if (!ledger_run_lives(home, run) &&
+        rundir_open(home, (unsigned long)run, &arena, &rundir, &err) == 0)
+        supervisor_settle(&rundir);
+}
+
+static void settle_holders(const char *home, const struct ledger_view *view) {
+    for (size_t i = 0; i < view->holds.len; i++)
+        if (i == 0 || view->holds.items[i].run != view->holds.items[i - 1].run)
+            settle_dead(home, view->holds.items[i].run);
 }
 
 /* ---- looking ---- */
@@ -121,19 +175,22 @@ int queue_look(const char *home, struct ledger_view *view, struct error *err) {
     size_t kept = 0;
     int status;
 
-    if (ledger_open(home, LEDGER_TO_LOOK, LEAVE_BUSY_MS, &ledger, err))
+    if (ledger_open(home, LEDGER_TO_LOOK, LEAVE_BUSY_MS, &ledger, err)) {
+        ledger_blame(home, err);
         return -1;
+    }
     status = ledger_read(ledger, view, err);
     ledger_close(ledger);
     if (status)
         return -1;
+    settle_holders(home, view);
     for (size_t i = 0; i < view->queue.len; i++)
         if (ledger_run_lives(home, view->queue.items[i].run))
             view->queue.items[kept++] = view->queue.items[i];
     view->queue.len = kept;
     kept = 0;
     for (size_t i = 0; i < view->holds.len; i++)
-        if (ledger_run_lives(home, view->holds.items[i].run))
+        if (!is_over(home, view->holds.items[i].run))
             view->holds.items[kept++] = view->holds.items[i];
     view->holds.len = kept;
     return 0;
@@ -233,10 +290,14 @@ static size_t make_holds(struct queue *queue, const struct spot *spots, struct h
 static int write_placement(struct queue *queue, const struct spot *spots, struct error *err) {
     struct hold *holds = calloc(queue->options.demand->n_tasks + 1u, sizeof *holds);
     int status;
+    size_t n;
 
     if (!holds)
         abort();
-    status = ledger_reserve(queue->ledger, queue->run, holds, make_holds(queue, spots, holds), err);
+    n = make_holds(queue, spots, holds);
+    status = ledger_reserve(queue->ledger, queue->run, holds, n, err);
+    if (status == 0)
+        queue->observer.reserves(queue->observer.context, holds, n);
     free(holds);
     return status;
 }
@@ -248,10 +309,10 @@ static int decide_for_good(struct queue *queue, struct decision *decision, struc
     int64_t own;
     int status = 0;
 
-    if (ledger_settle(queue->ledger, err) || ledger_read(queue->ledger, &view, err))
+    if (ledger_settle(queue->ledger, is_over, err) || ledger_read(queue->ledger, &view, err))
         return -1;
     own = find_own(queue, &view);
-    if (own == NOWHERE) { /* the ledger was moved aside meanwhile */
+    if (own == NOWHERE) { /* somebody emptied the ledger meanwhile */
         ledger_view_release(&view);
         if (ledger_enter(queue->ledger, queue->run, queue->options.demand, err) ||
             ledger_read(queue->ledger, &view, err))
@@ -268,6 +329,24 @@ static int decide_for_good(struct queue *queue, struct decision *decision, struc
     return status;
 }
 
+/* Opens the ledger, again if it was put aside. */
+static int open_current(struct queue *queue, struct error *err) {
+    if (queue->ledger && ledger_was_moved(queue->ledger)) {
+        ledger_close(queue->ledger);
+        queue->ledger = NULL;
+    }
+    if (queue->ledger)
+        return 0;
+    return ledger_open(queue->options.home, LEDGER_TO_WRITE, BUSY_MS, &queue->ledger, err);
+}
+
+/* What is written to a ledger that was put aside, nobody sees. */
+static int check_current(struct queue *queue, struct error *err) {
+    if (!ledger_was_moved(queue->ledger))
+        return 0;
+    return error_set(err, ERROR_UNAVAILABLE, "the ledger was put aside");
+}
+
 static int take_turn(struct queue *queue, struct decision *decision, struct error *err) {
     struct spot *spots = calloc(queue->options.demand->n_tasks, sizeof *spots);
     int status = -1;
@@ -275,7 +354,8 @@ static int take_turn(struct queue *queue, struct decision *decision, struct erro
     if (!spots)
         abort();
     if (ledger_begin(queue->ledger, err) == 0) {
-        status = decide_for_good(queue, decision, spots, err) || ledger_commit(queue->ledger, err)
+        status = check_current(queue, err) || decide_for_good(queue, decision, spots, err) ||
+                         ledger_commit(queue->ledger, err)
                      ? -1
                      : 0;
         if (status)
@@ -319,7 +399,7 @@ static void follow(struct queue *queue) {
     struct cpus before;
     struct error err;
 
-    if (ledger_read(queue->ledger, &view, &err) == 0) {
+    if (open_current(queue, &err) == 0 && ledger_read(queue->ledger, &view, &err) == 0) {
         keep_living(queue, &view);
         if (pinning_follow(&queue->pinning, view.holds.items, view.holds.len, &before))
             affinity_move(&before, &queue->pinning.shared);
@@ -349,20 +429,30 @@ static int look(struct queue *queue, struct decision *decision, struct error *er
     int64_t own;
     int status = 0;
 
-    if (!queue->ledger &&
-        ledger_open(queue->options.home, LEDGER_TO_WRITE, BUSY_MS, &queue->ledger, err))
-        return -1;
-    if (ledger_read(queue->ledger, &view, err))
+    if (open_current(queue, err) || ledger_read(queue->ledger, &view, err))
         return -1;
     own = find_own(queue, &view);
     if (own != NOWHERE)
         decide(queue, &view, (size_t)own, decision, NULL);
-    if (own == NOWHERE || decision->fit == FIT_NOW || somebody_is_gone(queue, &view, (size_t)own))
+    if (own == NOWHERE || decision->fit == FIT_NOW || somebody_is_gone(queue, &view, (size_t)own)) {
+        settle_holders(queue->options.home, &view);
         status = take_turn(queue, decision, err);
+    }
     if (status == 0 && decision->fit == FIT_LATER)
         remember_why(queue, &view, decision);
     ledger_view_release(&view);
     return status;
+}
+
+/* Somebody else is at the ledger. That is usual for a moment; who stays in the way is told. */
+static void look_again(struct queue *queue, struct error *err) {
+    arm(queue->look_event, LOOK_SOON_MS + (uint32_t)(queue->run * 7 % 30));
+    if (queue->has_blamed || clock_monotonic_us() - queue->looked < STUCK_MS * INT64_C(1000))
+        return;
+    queue->has_blamed = true;
+    ledger_blame(queue->options.home, err);
+    snprintf(queue->why, sizeof queue->why, "%s", err->message);
+    queue->observer.waits(queue->observer.context, queue->why);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *context) {
@@ -379,11 +469,12 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     arm(queue->look_event, LOOK_EVERY_MS + (uint32_t)(queue->run * 37 % 100));
     if (look(queue, &decision, &err)) {
         if (err.code == ERROR_UNAVAILABLE)
-            arm(queue->look_event, LOOK_SOON_MS + (uint32_t)(queue->run * 7 % 30));
+            look_again(queue, &err);
         else
             refuse(queue, err.message);
         return;
     }
+    queue->looked = clock_monotonic_us();
     if (decision.fit == FIT_NOW) {
         queue->follows = queue->pinning.n_pins < queue->options.plan->n_tasks &&
                          cpus_count(&queue->pinning.allowed) > 1 && queue->layout.is_this_machine;
@@ -458,6 +549,7 @@ struct queue *queue_new(struct event_base *base, const struct queue_options *opt
     queue->options = *options;
     queue->observer = *observer;
     queue->run = run_number(options->rundir);
+    queue->looked = clock_monotonic_us();
     inventory_read(INVENTORY_WITHOUT_GPUS, &queue->machine, &queue->gpu_list);
     queue_read_layout(options->plan, options->demand, &queue->layout);
     if (options->demand->total[RESOURCE_GPU] > 0)

@@ -47,8 +47,11 @@ struct placement {
  * end of waiting and come once, one of them. */
 struct queue_observer {
     void (*placed)(void *context, const struct placement *placement);
-    void (*waits)(void *context, const char *sentence); /* once, if it has to */
+    void (*waits)(void *context, const char *sentence); /* if it has to; seldom twice */
     void (*refused)(void *context, const char *sentence);
+    /* Before `placed`, inside the transaction: what is written to the journal here is there before
+     * the reservation holds. */
+    void (*reserves)(void *context, const struct hold *holds, size_t n);
     void *context;
 };
 
@@ -56,6 +59,9 @@ struct queue_observer {
  * caller owns the run. Waits for other writers, some seconds at most. */
 MUST_CHECK int queue_enter(const char *home, const struct rundir *rundir,
                            const struct demand *demand, struct error *err);
+
+/* Frees what a run without an owner holds, where the ledger can be written. */
+void queue_forget(const struct rundir *rundir);
 
 /* All that is pointed to outlives the queue. */
 struct queue *queue_new(struct event_base *base, const struct queue_options *options,
@@ -65,7 +71,7 @@ void queue_free(struct queue *queue);
 
 /* ---- for those who only look ---- */
 
-/* The ledger without runs that are gone. */
+/* The ledger without runs that are over; those that died while they held something are settled. */
 MUST_CHECK int queue_look(const char *home, struct ledger_view *view, struct error *err);
 
 /* How the CPUs lie, as far as a run needs to know it: cheap where nobody is to be pinned. */

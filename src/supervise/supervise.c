@@ -135,6 +135,22 @@ static void on_started(void *context, uint32_t rank, int64_t id) {
     run->observer.started(run->observer.context, rank, id);
 }
 
+static void tell_log_trouble(struct run *run, const char *task, const struct tasklog *log) {
+    const uint64_t limit = run->options.log_limit;
+    char sentence[256];
+
+    if (log->kept >= limit)
+        snprintf(sentence, sizeof sentence,
+                 "the log of %s has reached its limit of %" PRIu64
+                 " bytes (--log-limit): what comes is counted, not kept; the run goes on",
+                 task, limit);
+    else
+        snprintf(sentence, sizeof sentence,
+                 "the log of %s cannot be written (%s): output is being lost, the run goes on",
+                 task, strerror(log->errnum));
+    run->observer.notice(run->observer.context, sentence);
+}
+
 static void on_output(void *context, uint32_t rank, const char *bytes, size_t n) {
     struct run *run = context;
     struct tasklog *log = &run->logs[rank];
@@ -144,13 +160,8 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
     run->tasks[rank].log_lost = log->lost;
     run->observer.output(run->observer.context, rank);
     if (log->lost && !run->log_trouble_told) {
-        char sentence[256];
-
         run->log_trouble_told = true;
-        snprintf(sentence, sizeof sentence,
-                 "the log of %s cannot be written (%s): output is being lost, the run goes on",
-                 name.text, strerror(log->errnum));
-        run->observer.notice(run->observer.context, sentence);
+        tell_log_trouble(run, name.text, log);
     }
 }
 
@@ -370,7 +381,7 @@ int run_start(const struct plan *plan, const struct run_options *options, struct
     for (uint32_t rank = 0; rank < plan->n_tasks; rank++)
         run->logs[rank] = (struct tasklog)TASKLOG_INIT;
     run->log_place = (struct tasklog_place){ .directory = options->logs,
-                                             .limit = TASKLOG_LIMIT,
+                                             .limit = options->log_limit,
                                              .origin_us = options->log_origin_us };
     run->state.plan = plan;
     run->state.tasks = run->tasks;

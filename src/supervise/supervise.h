@@ -71,6 +71,7 @@ struct run_options {
     char *const *environment;      /* the user's */
     uint32_t grace_ms, linger_ms;
     uint32_t max_processes; /* of a task that has limits; 0: no ceiling */
+    uint64_t log_limit;     /* bytes that are kept of what a task writes */
     const gpu_set *gpus;    /* granted, by rank; NULL: GPUs are left to the user's environment */
     const struct pinning *pinning; /* NULL: every task runs wherever the user may */
 };

@@ -16,6 +16,7 @@
 
 #include "backend/local/cgroup.h"
 #include "base/signals.h"
+#include "store/claim.h"
 #include "store/host.h"
 #include "store/journal.h"
 #include "store/owner.h"
@@ -47,6 +48,7 @@ struct supervisor {
     int lock;
     char uuid[UUID_TEXT];
     const char *owner, *working_directory;
+    int64_t log_origin_us;
 
     struct event_base *base;
     struct attempts *attempts;         /* NULL before its turn came */
@@ -248,7 +250,8 @@ static void start_run(struct supervisor *supervisor) {
     };
     const struct run_options options = {
         .rundir = &supervisor->rundir,
-        .log_origin_us = tasklog_origin(),
+        .log_origin_us = supervisor->log_origin_us,
+        .log_limit = supervisor->options->log_limit,
         .uuid = supervisor->uuid,
         .owner = supervisor->owner,
         .working_directory = supervisor->working_directory,
@@ -286,6 +289,12 @@ static void on_waits(void *context, const char *sentence) {
     on_notice(supervisor, sentence);
 }
 
+static void on_reserves(void *context, const struct hold *holds, size_t n) {
+    struct supervisor *supervisor = context;
+
+    claim_write_reserved(&supervisor->journal, holds, n);
+}
+
 static void on_refused(void *context, const char *sentence) {
     end_early(context, STATE_FAILED, sentence, OWN_FAILURE);
 }
@@ -302,6 +311,7 @@ static void wait_for_turn(struct supervisor *supervisor) {
         .placed = on_placed,
         .waits = on_waits,
         .refused = on_refused,
+        .reserves = on_reserves,
         .context = supervisor,
     };
 
@@ -353,7 +363,8 @@ static void supervise(void *context) {
 
 /* ---- ends without a supervisor ---- */
 
-/* Writes the end of a run that cannot do so itself. */
+/* Writes the end of a run that cannot do so itself, once what is left of it has ended and nothing
+ * is reserved for it: whoever reads the end may rely on both. */
 static void write_lost_end(const struct rundir *rundir, const char *reason, bool was_swept) {
     unsigned cgroups;
     struct run_record record;
@@ -365,6 +376,8 @@ static void write_lost_end(const struct rundir *rundir, const char *reason, bool
     if (!state_is_final(record.state) &&
         journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) == 0) {
         cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
+        if (cgroups == 0)
+            queue_forget(rundir); /* else what lives in them still uses it */
         journal.attempt = record_attempt(&record);
         if (was_swept)
             chronicle_checked(&journal, CHRONICLE_NOT_LOOKED_FOR, cgroups);
@@ -465,6 +478,9 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                                  .owner = supervisor->owner,
                                                  .directory = supervisor->working_directory,
                                                  .origin = supervisor->options->origin });
+    supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
+    if (supervisor->options->demand)
+        claim_write_queued(&supervisor->journal, supervisor->options->demand);
     supervisor->journal.written = on_journal_written;
     supervisor->journal.context = supervisor;
     status = keeper_start(&work, &keeper, err);

@@ -15,6 +15,7 @@ struct supervisor_options {
     const char *home;
     uint32_t grace_ms, linger_ms, max_processes;
     uint32_t backoff_ms; /* before the first restart */
+    uint64_t log_limit;  /* bytes that are kept of what a task writes */
     const struct kept_file {
         const char *name, *bytes;
         size_t n;

@@ -6,26 +6,19 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/logindex.h"
 
 enum { INDEX_FREE = 64 * 1024, INDEX_SHARE = 4 };
 
-static int64_t microseconds(clockid_t clock) {
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 int64_t tasklog_origin(void) {
-    return microseconds(CLOCK_REALTIME) - microseconds(CLOCK_BOOTTIME);
+    return clock_wall_us() - clock_monotonic_us();
 }
 
 int64_t tasklog_now(int64_t origin_us) {
-    return origin_us + microseconds(CLOCK_BOOTTIME);
+    return origin_us + clock_monotonic_us();
 }
 
 static int open_beside(const char *directory, const char *task, const char *suffix, int flags) {

@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 
-#define TASKLOG_LIMIT (10ull << 30) /* bytes that are kept of one task */
+#define TASKLOG_LIMIT (10ull << 30) /* unless the user says otherwise */
 
 enum { INDEX_EVERY_US = 20 * 1000, INDEX_EVERY_BYTES = 64 * 1024 };
 
@@ -40,7 +40,7 @@ struct tasklog {
 /* What the logs of a run share. */
 struct tasklog_place {
     const char *directory;
-    uint64_t limit;    /* TASKLOG_LIMIT, or less */
+    uint64_t limit;    /* of bytes that are kept of one task */
     int64_t origin_us; /* what the clock below counts from */
 };
 

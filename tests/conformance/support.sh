@@ -8,6 +8,7 @@
 #   prepare    a function that makes what else it needs; see prepare.sh
 #   venv       the Python environment that its laws run in, of those that prepare has made
 #   once       the laws that are slow and the same for every user: tested as one user only
+#   alone      `yes`: its laws bring the users they need, and are tested once, as who started them
 #   limit      the seconds that one law may take (120)
 
 # Runs myelin; leaves its output in the files out and err, and its exit status in $status. The

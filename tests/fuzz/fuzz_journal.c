@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "store/claim.h"
 #include "store/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -72,6 +73,25 @@ static void feed(struct run_record *record, const char *text, size_t size) {
     }
 }
 
+/* What it claims is something that could be held. */
+static void check_claim(const char *text, size_t size) {
+    struct claim claim = { 0 };
+
+    while (size > 0) {
+        const char *end = memchr(text, '\n', size);
+        const size_t n = end ? (size_t)(end - text) : size;
+
+        claim_feed(&claim, text, n);
+        require(claim.holds.len <= CLAIM_HOLDS_MOST && !(claim.waits && claim.holds.len));
+        text += n + (end != NULL);
+        size -= n + (end != NULL);
+    }
+    for (size_t i = 0; i < claim.holds.len; i++)
+        for (enum resource r = 0; r < RESOURCE_COUNT; r++)
+            require(claim.holds.items[i].amount[r] >= 0);
+    claim_release(&claim);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const struct rundir nowhere = { .id = "1", .path = "/nowhere/1" };
     struct run_record record, again;
@@ -88,5 +108,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             record.exit_status == again.exit_status && record.elapsed_s == again.elapsed_s);
     record_release(&record);
     record_release(&again);
+    check_claim((const char *)data, size);
     return 0;
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stage on which scenarios play: the real program, a home of its own, nothing that can hang.
 
-    MYELIN   the program under test (default: build/myelin of this checkout)
+    MYELIN                   the program under test (default: build/myelin of this checkout)
+    MYELIN_SCENARIO_SECONDS  what no single run of a scenario takes (default: 20)
 
 Every process of a scenario carries its mark in the environment. The moment that `myelin run`
 returns, none of them may be left.
@@ -20,7 +21,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("MYELIN", ROOT / "build" / "myelin")).resolve()
 MARK = "MYELIN_SCENARIO_MARK"
-SECONDS = 20  # what no single run of a scenario takes
+SECONDS = int(os.environ.get("MYELIN_SCENARIO_SECONDS", "20"))
 
 # All that a scenario takes from outside, so that it plays the same everywhere.
 INHERITED = ["HOME", "LANG", "TMPDIR", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE"]

@@ -53,6 +53,14 @@ def test_an_interrupt_while_tasks_are_being_started_is_a_stop_too(scenario):
         assert "stopped" in ended.err.splitlines()[-1], ended
 
 
+def test_gangs_that_end_as_soon_as_they_begin_never_hang(scenario):
+    """Tasks are over while others are still being started. bench/launch --loop does more of it."""
+    job = scenario.job("/bin/true", "pytorch", workers=63)
+    for _ in range(20):
+        ended = scenario.run(job)
+        assert ended.status == 0 and ended.out == "", ended
+
+
 def test_a_task_may_use_its_grace_time_to_finish(scenario):
     text = "trap 'sleep 0.3; touch saved.$RANK; exit 0' TERM; touch up.$RANK; while :; do sleep 0.05; done"
     process = start_gang(scenario, text, "--grace", "5", size=2)

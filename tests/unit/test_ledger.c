@@ -107,7 +107,7 @@ static void settle(struct fixture *fixture) {
     struct error err;
 
     assert_int_equal(ledger_begin(fixture->ledger, &err), 0);
-    assert_int_equal(ledger_settle(fixture->ledger, &err), 0);
+    assert_int_equal(ledger_settle(fixture->ledger, NULL, &err), 0);
     assert_int_equal(ledger_commit(fixture->ledger, &err), 0);
 }
 
@@ -301,7 +301,7 @@ static int grab(const char *home, uint64_t run) {
         while (ledger_begin(ledger, &err))
             if (err.code != ERROR_UNAVAILABLE)
                 return 3;
-        if (ledger_settle(ledger, &err) || ledger_read(ledger, &view, &err))
+        if (ledger_settle(ledger, NULL, &err) || ledger_read(ledger, &view, &err))
             return 4;
         was_free = view.holds.len == 0;
         if (view.holds.len > 1)

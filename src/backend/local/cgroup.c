@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backend/local/cgroup_tree.h"
+#include "backend/local/scope.h"
 
 enum {
     MIB = 1024 * 1024,
@@ -21,6 +22,7 @@ enum {
     CLAIM_TRIES = 50,
     CLEAR_TRIES = 100,
     CLEAR_PAUSE_MS = 10,
+    ALL_CONTROLLERS = (1 << CONTROLLER_COUNT) - 1,
 };
 
 static const char *const controller_names[] = { "cpu", "memory", "pids" };
@@ -62,46 +64,71 @@ static struct tree *add_tree(struct cgroups *groups, enum cgroup_version version
     return tree;
 }
 
-static void find_trees(struct cgroups *groups, const struct cgroup_places *places) {
+/* Which controllers have a tree of their own; the unified tree may have the others. */
+static uint32_t find_v1(struct cgroups *groups, const struct cgroup_places *places) {
     struct cgroup_place place;
-    bool on_v1[CONTROLLER_COUNT];
-    size_t n_v1 = 0;
+    uint32_t found = 0;
 
     for (int i = 0; i < CONTROLLER_COUNT; i++) {
-        on_v1[i] = cgroup_place_v1(places, controller_names[i], &place);
-        n_v1 += on_v1[i];
-        if (on_v1[i] && place.is_usable)
+        if (!cgroup_place_v1(places, controller_names[i], &place))
+            continue;
+        found |= 1u << i;
+        if (place.is_usable)
             groups->of[i] = add_tree(groups, CGROUP_V1, place.parent);
         snprintf(groups->why[i], sizeof groups->why[i], "%s", place.why);
     }
-    if (n_v1 == CONTROLLER_COUNT)
-        return;
-    cgroup_place_v2(places, controller_names, CONTROLLER_COUNT, &place);
+    return found;
+}
+
+/* `on_v1` are not looked for here. */
+static void find_v2(struct cgroups *groups, const struct cgroup_place *place, uint32_t on_v1) {
     for (int i = 0; i < CONTROLLER_COUNT; i++) {
-        if (on_v1[i])
+        if (on_v1 >> i & 1)
             continue;
-        if (place.passes >> i & 1)
-            groups->of[i] = add_tree(groups, CGROUP_V2, place.parent);
-        else if (place.is_usable)
+        if (place->passes >> i & 1)
+            groups->of[i] = add_tree(groups, CGROUP_V2, place->parent);
+        else if (place->is_usable)
             snprintf(groups->why[i], sizeof groups->why[i],
-                     "the controller is not delegated to this user in %.150s", place.parent);
+                     "the controller is not delegated to this user in %.150s", place->parent);
         else
-            snprintf(groups->why[i], sizeof groups->why[i], "%s", place.why);
+            snprintf(groups->why[i], sizeof groups->why[i], "%s", place->why);
     }
+}
+
+/* In a session that nobody may write to, systemd is asked for a place. */
+static void find_trees(struct cgroups *groups, const char *id) {
+    struct cgroup_places places;
+    struct cgroup_place place;
+    char why[CGROUP_WHY_MOST] = "";
+    uint32_t on_v1;
+
+    cgroup_places_read(&places);
+    on_v1 = find_v1(groups, &places);
+    if (on_v1 != ALL_CONTROLLERS) {
+        cgroup_place_v2(&places, controller_names, CONTROLLER_COUNT, &place);
+        if (on_v1 == 0 && place.passes != ALL_CONTROLLERS && scope_enter(id, why)) {
+            cgroup_places_release(&places);
+            cgroup_places_read(&places);
+            cgroup_place_v2(&places, controller_names, CONTROLLER_COUNT, &place);
+        } else if (on_v1 == 0 && !place.is_usable && why[0]) {
+            snprintf(place.why, sizeof place.why, "%s", why);
+        }
+        find_v2(groups, &place, on_v1);
+    }
+    cgroup_places_release(&places);
 }
 
 struct cgroups *cgroups_open(const char *id) {
     struct cgroups *groups = calloc(1, sizeof *groups);
-    struct cgroup_places places;
 
     if (!groups)
         abort();
     cgroup_name(groups->name, id);
-    cgroup_places_read(&places);
-    find_trees(groups, &places);
-    cgroup_places_release(&places);
-    for (size_t i = 0; i < groups->n_trees; i++)
+    find_trees(groups, id);
+    for (size_t i = 0; i < groups->n_trees; i++) {
         cgroup_remove_stale(groups->trees[i].parent_fd, groups->name);
+        scope_clear_dead(groups->trees[i].parent, groups->name);
+    }
     return groups;
 }
 
@@ -407,8 +434,8 @@ bool cgroups_remove(struct cgroups *groups) {
     return is_gone;
 }
 
-/* Calls for each directory in which the run's group may be: of v2 also those above. */
-static unsigned count_or_clear(const char *id, bool clears) {
+/* In each tree that a run's group may be in. */
+static unsigned look_for(const char *id, enum cgroup_search search) {
     char name[CGROUP_NAME_MOST];
     struct cgroup_places places;
     unsigned left = 0;
@@ -417,21 +444,25 @@ static unsigned count_or_clear(const char *id, bool clears) {
     cgroup_places_read(&places);
     for (int i = 0; i <= CONTROLLER_COUNT; i++)
         left += cgroup_places_holding(&places, i < CONTROLLER_COUNT ? controller_names[i] : NULL,
-                                      name, clears);
+                                      name, search);
     cgroup_places_release(&places);
     return left;
 }
 
 unsigned cgroups_count(const char *id) {
-    return count_or_clear(id, false);
+    return look_for(id, CGROUP_COUNT_NEAR);
+}
+
+bool cgroups_are_left(const char *id) {
+    return look_for(id, CGROUP_COUNT_ALL) > 0;
 }
 
 unsigned cgroups_clear(const char *id) {
-    unsigned left = count_or_clear(id, true);
+    unsigned left = look_for(id, CGROUP_CLEAR_ALL);
 
     for (int i = 0; left && i < CLEAR_TRIES; i++) {
         cgroup_pause(CLEAR_PAUSE_MS);
-        left = count_or_clear(id, true);
+        left = look_for(id, CGROUP_CLEAR_ALL);
     }
     return left;
 }

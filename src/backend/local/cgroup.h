@@ -7,7 +7,8 @@
  * On v1 each controller has a tree of its own, and a task gets a group only in those whose
  * limits it has. On v2 there is one tree; as no group there may hold both processes and groups
  * with controllers, the run's group stands beside the supervisor's own, in the nearest group
- * above it that this user may write and that may pass controllers on.
+ * above it that this user may write and that may pass controllers on; where there is none, systemd
+ * is asked for a scope (scope.h), and the supervisor moves there.
  *
  * What the machine does not offer is no failure: cgroups_missing says so in words.
  *
@@ -40,7 +41,8 @@ struct cgroup_entry {
     { .directory = -1 }
 void cgroup_entry_release(struct cgroup_entry *entry);
 
-/* Looks at what the machine offers. `id` is the run's, of at most 64 letters and digits. */
+/* Looks at what the machine offers, and may move this process for it. `id` is the run's, of at most
+ * 64 letters and digits. */
 struct cgroups *cgroups_open(const char *id);
 /* Gives the lock back; groups that are left stay. Takes NULL. */
 void cgroups_free(struct cgroups *groups);
@@ -65,9 +67,11 @@ bool cgroups_remove(struct cgroups *groups);
 /* Why limits of the resource cannot be enforced here; NULL: they can. */
 const char *cgroups_missing(const struct cgroups *groups, enum resource resource);
 
-/* Ends what lives in the groups of a run that has no supervisor any more, and removes them.
- * Takes a second at most. Returns how many groups are left. */
+/* Ends what lives in the groups of a run that has no supervisor any more, and removes them,
+ * wherever in the trees they are. Takes some seconds at most. Returns how many groups are left. */
 unsigned cgroups_clear(const char *id);
+/* Whether there are groups of such a run, anywhere in the trees. */
+bool cgroups_are_left(const char *id);
 /* How many groups of the run there are, in the trees that the caller would use. */
 unsigned cgroups_count(const char *id);
 

@@ -20,6 +20,7 @@ enum {
     MOUNTINFO_MOST = 16 * 1024 * 1024,
     SELF_MOST = 256 * 1024,
     DEPTH_MOST = 16, /* of groups that tasks made within theirs */
+    UUID_DIGITS = 32,
     KILL_TRIES = 20,
     KILL_PAUSE_MS = 5,
 };
@@ -187,6 +188,15 @@ void cgroup_place_v2(const struct cgroup_places *places, const char *const *cont
 
 /* ---- the end of groups ---- */
 
+/* As cgroup_name makes it of a run's uuid. A unit of systemd may be called myelin-server.service.
+ */
+static bool is_of_a_run(const char *name) {
+    const size_t n = strlen(prefix);
+
+    return strncmp(name, prefix, n) == 0 && strlen(name + n) == UUID_DIGITS &&
+           strspn(name + n, "0123456789abcdef") == UUID_DIGITS;
+}
+
 static int remove_below(int parent, const char *name, int depth);
 
 static void remove_children(int directory, int depth) {
@@ -313,31 +323,60 @@ void cgroup_remove_stale(int parent, const char *except) {
         return;
     }
     while ((entry = readdir(list)))
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-            strcmp(entry->d_name, except) != 0)
+        if (is_of_a_run(entry->d_name) && strcmp(entry->d_name, except) != 0)
             remove_dead(parent, entry->d_name);
     closedir(list);
 }
 
-unsigned cgroup_places_holding(const struct cgroup_places *places, const char *controller,
-                               const char *name, bool clears) {
-    struct cgroup_spot spot;
+/* Whether the group is in the directory, after it was ended if that is asked for. */
+static bool holds(int directory, const char *name, enum cgroup_search search) {
+    if (faccessat(directory, name, F_OK, 0) < 0)
+        return false;
+    return search != CGROUP_CLEAR_ALL || remove_dead(directory, name);
+}
+
+static unsigned holding_below(int parent, const char *below, const char *name,
+                              enum cgroup_search search, int depth) {
+    const int fd = openat(parent, below, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    unsigned left;
+
+    if (!list) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    left = holds(fd, name, search);
+    while (depth < DEPTH_MOST && (entry = readdir(list)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && !is_of_a_run(entry->d_name))
+            left += holding_below(fd, entry->d_name, name, search, depth + 1);
+    closedir(list);
+    return left;
+}
+
+static unsigned holding_near(struct cgroup_spot *spot, bool goes_up, const char *name) {
     unsigned left = 0;
+
+    do {
+        const int fd = open(spot->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        left += fd >= 0 && holds(fd, name, CGROUP_COUNT_NEAR);
+        if (fd >= 0)
+            close(fd);
+    } while (goes_up && go_up(spot));
+    return left;
+}
+
+unsigned cgroup_places_holding(const struct cgroup_places *places, const char *controller,
+                               const char *name, enum cgroup_search search) {
+    struct cgroup_spot spot;
 
     if (cgroup_map_find(places->mountinfo.data, places->self.data, controller, &spot) !=
         CGROUP_FOUND)
         return 0;
-    do {
-        const int fd = open(spot.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        bool is_there;
-
-        if (fd < 0)
-            continue;
-        is_there = faccessat(fd, name, F_OK, 0) == 0;
-        if (is_there && clears)
-            is_there = remove_dead(fd, name);
-        left += is_there;
-        close(fd);
-    } while (!controller && go_up(&spot));
-    return left;
+    if (search == CGROUP_COUNT_NEAR)
+        return holding_near(&spot, !controller, name);
+    spot.path[spot.mount_len] = '\0';
+    return holding_below(AT_FDCWD, spot.path, name, search, 0);
 }

@@ -55,11 +55,16 @@ bool cgroup_place_v1(const struct cgroup_places *places, const char *controller,
 void cgroup_place_v2(const struct cgroup_places *places, const char *const *controllers, size_t n,
                      struct cgroup_place *out);
 
-/* How many groups of that name there are where the process's own is in the tree of the
- * controller; NULL: in the unified tree, and above. With `clears` they are ended and removed,
- * and those are counted that could not be. */
+enum cgroup_search {
+    CGROUP_COUNT_NEAR, /* where the process's own group is; in the unified tree also above */
+    CGROUP_COUNT_ALL,  /* in the whole tree, as far as it is seen from here */
+    CGROUP_CLEAR_ALL,  /* likewise; they are ended and removed, and those that stay are counted */
+};
+
+/* How many groups of that name there are in the tree of the controller; NULL: in the unified
+ * tree. A dead run may have stood anywhere: in another session, in a scope of its own. */
 unsigned cgroup_places_holding(const struct cgroup_places *places, const char *controller,
-                               const char *name, bool clears);
+                               const char *name, enum cgroup_search search);
 
 /* ---- the end of groups ---- */
 
