@@ -19,8 +19,7 @@ struct window {
 };
 
 void catalog_release(struct catalog *catalog) {
-    for (size_t i = 0; i < catalog->series.len; i++)
-        VEC_RELEASE(&catalog->series.items[i].loose);
+    VEC_RELEASE(&catalog->loose);
     VEC_RELEASE(&catalog->series);
     arena_release(&catalog->arena);
     *catalog = (struct catalog)CATALOG_INIT;
@@ -79,16 +78,24 @@ static void load_names(struct catalog *catalog, struct cursor in) {
 static void load_chunk(struct catalog *catalog, struct cursor in, uint64_t at, uint64_t size) {
     struct chunk_head head;
     struct catalog_series *series;
+    uint32_t number;
 
-    if (!chunk_head_decode(in, &head) || head.series >= catalog->series.len) {
+    if (!chunk_head_decode(in, &head) || head.series >= catalog->series.len ||
+        catalog->loose.len >= UINT32_MAX) {
         catalog->damaged++;
         return;
     }
     series = &catalog->series.items[head.series];
-    *VEC_PUSH(&series->loose) =
-        (struct data_node){ .summary = head.all, .at = at, .size = (uint32_t)size };
+    *VEC_PUSH(&catalog->loose) = (struct catalog_loose){
+        .node = { .summary = head.all, .at = at, .size = (uint32_t)size },
+    };
+    number = (uint32_t)catalog->loose.len;
+    if (series->last_loose)
+        catalog->loose.items[series->last_loose - 1].next = number;
+    else
+        series->first_loose = number;
+    series->last_loose = number;
     summary_append(&series->all, &head.all);
-    catalog->n_loose++;
     catalog->loose_bytes += size;
 }
 
@@ -275,7 +282,7 @@ int catalog_each_chunk(struct catalog *catalog, const struct catalog_series *ser
 
     if (series->root.summary.count > 0)
         status = walk(catalog, &series->root, series->depth, visit, context);
-    for (size_t i = 0; i < series->loose.len && status == 0; i++)
-        status = visit(context, &series->loose.items[i]);
+    for (uint32_t i = series->first_loose; i && status == 0; i = catalog->loose.items[i - 1].next)
+        status = visit(context, &catalog->loose.items[i - 1].node);
     return status;
 }

@@ -16,10 +16,16 @@
 struct catalog_series {
     const char *name; /* NUL-terminated, in the arena */
     uint32_t name_length, rank, attempt;
-    uint32_t depth;              /* of the tree under the root */
-    struct data_node root;       /* from the index; count 0: none */
-    VEC(struct data_node) loose; /* chunks behind the index */
+    uint32_t depth;                   /* of the tree under the root */
+    struct data_node root;            /* from the index; count 0: none */
+    uint32_t first_loose, last_loose; /* chunks behind the index; 0: none */
     struct summary all;
+};
+
+/* Chunks behind the index, of all series in one array: there may be many series with few each. */
+struct catalog_loose {
+    struct data_node node;
+    uint32_t next; /* of the same series: number in the array + 1; 0: none */
 };
 
 struct catalog {
@@ -27,7 +33,8 @@ struct catalog {
     uint64_t length; /* that counts of it */
     struct arena arena;
     VEC(struct catalog_series) series;
-    uint64_t n_loose, loose_bytes;
+    VEC(struct catalog_loose) loose;
+    uint64_t loose_bytes;
     uint64_t damaged; /* frames that could not be read */
 };
 

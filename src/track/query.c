@@ -84,8 +84,8 @@ int series_points(struct series_reader *reader, uint32_t series, uint64_t from, 
 
     if (found->root.summary.count > 0)
         walk_node(&walk, &found->root, found->depth);
-    for (size_t i = 0; i < found->loose.len; i++)
-        walk_node(&walk, &found->loose.items[i], 0);
+    for (uint32_t i = found->first_loose; i; i = reader->catalog.loose.items[i - 1].next)
+        walk_node(&walk, &reader->catalog.loose.items[i - 1].node, 0);
     walk_points(&walk, tail->items, tail->len);
     if (reader->catalog.damaged > damaged)
         return error_set(err, ERROR_IO, "some points of %s are damaged on the disk", found->name);
@@ -235,8 +235,8 @@ static void chart_series(struct chart *chart, uint32_t series) {
 
     if (found->root.summary.count > 0)
         chart_node(chart, &found->root, found->depth);
-    for (size_t i = 0; i < found->loose.len; i++)
-        chart_node(chart, &found->loose.items[i], 0);
+    for (uint32_t i = found->first_loose; i; i = chart->reader->catalog.loose.items[i - 1].next)
+        chart_node(chart, &chart->reader->catalog.loose.items[i - 1].node, 0);
     chart_points(chart, tail->items, tail->len);
 }
 

@@ -40,7 +40,7 @@ static void on_manifest(void *context, const struct wal_manifest *manifest) {
         return;
     }
     reading->status = catalog_load(&reader->catalog, reader->data, manifest, reading->err);
-    reader->has_index_only = manifest->index_at > 0 && reader->catalog.n_loose == 0;
+    reader->has_index_only = manifest->index_at > 0 && reader->catalog.loose.len == 0;
 }
 
 static void on_define(void *context, const char *name, size_t n, uint32_t rank, uint32_t attempt) {

@@ -36,7 +36,7 @@ static int open_counted(struct series_store *store, struct error *err) {
         store_define(store, series->name, series->name_length, series->rank, series->attempt);
     }
     store->n_named = (uint32_t)store->buffers.len;
-    store->n_loose = catalog.n_loose;
+    store->n_loose = catalog.loose.len;
     store->loose_at = store->manifest.data_length - catalog.loose_bytes;
     store->data_end = store->manifest.data_length;
     catalog_release(&catalog);
