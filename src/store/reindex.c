@@ -34,7 +34,8 @@ static void ask(sqlite3 *db, const char *sql, char *out, size_t size, int *code)
 static bool has_tables(sqlite3 *db) {
     static const char *const sql[] = {
         "SELECT run, host, boot, since, demand FROM queue LIMIT 0",
-        "SELECT run, rank, host, boot, since, cpu, memory, tpu, gpus, cpus FROM reservations LIMIT 0",
+        "SELECT run, rank, host, boot, since, cpu, memory, tpu, gpus, cpus FROM reservations LIMIT "
+        "0",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(sql); i++)
