@@ -88,6 +88,8 @@ def test_every_line_of_a_journal_is_as_documented(stage):
     stage.job("sh -c 'exit 3'", name="again.yml", head="environment: {max_restarts: 1}")
     assert stage.run("again.yml", "--backoff", "0").status == 3
     call(stage, "restart", "@", status=3)
+    stage.job("true", name="reserves.yml", head="environment: {resources: {cpu: {requests: 1}}}")
+    assert stage.run("reserves.yml").status == 0
     common = documented("run-directory.md", "The journal")
     for journal in (stage.home / "runs").glob("*/events.jsonl"):
         lines = [json.loads(line) for line in journal.read_text().splitlines()]
@@ -99,7 +101,7 @@ def test_every_line_of_a_journal_is_as_documented(stage):
             seen |= {(line["event"], name) for name in line}
     wanted = {
         (event, name)
-        for event in ["created", "status", "attempt", "task", "phase", "checked"]
+        for event in ["created", "status", "attempt", "task", "phase", "checked", "queued", "reserved"]
         for name in documented("run-directory.md", event)
     }
     rare = {("task", "log_lost"), ("task", "limit"), ("task", "cpus")}
