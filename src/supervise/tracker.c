@@ -70,7 +70,7 @@ static int64_t rank_of(void *context, const char *task) {
 static int on_record(void *context, const struct fold_record *record) {
     struct tracker *tracker = context;
 
-    struct buf *last = &tracker->last[record->kind < KINDS ? record->kind : 0];
+    struct buf *last = &tracker->last[(int)record->kind < KINDS ? record->kind : 0];
     struct error err;
 
     /* All ranks of a training say the same: it is written once. */
