@@ -272,14 +272,17 @@ static int print_csv(struct view *view, const struct curves *curves, struct erro
 /* Whether there was something to show. */
 static int look(struct view *view, bool *has_any, struct error *err) {
     struct series_reader *reader = NULL;
-    char directory[4096];
     struct curves curves;
     int status;
 
     *has_any = false;
-    snprintf(directory, sizeof directory, "%s/series", view->rundir.path);
-    if (series_reader_open(directory, &reader, err))
-        return err->code == ERROR_NOT_FOUND ? 0 : -1;
+    if (series_reader_open(view->rundir.series, &reader, err)) {
+        if (err->code != ERROR_NOT_FOUND)
+            return -1;
+        if (invocation_has(view->in, "json"))
+            puts("[]");
+        return 0;
+    }
     curves_select(&curves, reader, &view->wish);
     *has_any = curves.metrics.len > 0;
     if (invocation_has(view->in, "json"))
@@ -444,6 +447,6 @@ const struct command command_metrics = {
     .examples = "myelin metrics @                     # what the newest run has logged\n"
                 "myelin metrics @ loss -f             # its loss as a curve, live\n"
                 "myelin metrics 12 loss --csv         # every point, for another program\n"
-                "myelin metrics 12 'system/*' --rank 0\n",
+                "myelin metrics 12 'system/*' --rank 0   # what task 0 used of the machine\n",
     .run = metrics_command,
 };
