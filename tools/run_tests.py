@@ -6,7 +6,9 @@ that fails, a program that dies or hangs, a suite that turns out to be empty) is
 so that nothing is lost silently. The output of each failure is shown at the end.
 """
 
+import concurrent.futures
 import dataclasses
+import functools
 import glob
 import json
 import os
@@ -76,6 +78,21 @@ class Report:
         print(f"{counts(results)}  ({time.monotonic() - start:.1f} s)", flush=True)
         self.results += [Result(f"{title}: {r.name}", r.outcome, r.output) for r in results]
 
+    def steps(self, titled):
+        """Runs steps at the same time; each says how it went when it is done."""
+        start = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(len(titled)) as pool:
+            running = {pool.submit(run): title for title, run in titled}
+            try:
+                for done in concurrent.futures.as_completed(running):
+                    title = running[done]
+                    results = done.result() or [Result(title, "failed", "nothing ran")]
+                    print(f"{title:<34}{counts(results)}  ({time.monotonic() - start:.1f} s)", flush=True)
+                    self.results += [Result(f"{title}: {r.name}", r.outcome, r.output) for r in results]
+            except BaseException:
+                end_sessions()  # else the pool would wait for what they run
+                raise
+
     def fail(self, name, output):
         print(f"{name:<34}failed", flush=True)
         self.results.append(Result(name, "failed", output))
@@ -110,12 +127,22 @@ def indented(text):
     return "\n".join("    " + line for line in text.rstrip().splitlines())
 
 
+sessions = set()  # of commands that run now
+
+
+def end_sessions():
+    for process in list(sessions):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def run_limited(command, **options):
     """Returns (status, output). A command that takes too long is ended with all of its session. The
     output goes through a file: a process that is left behind cannot hold up the end."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True, **options)
+        sessions.add(process)
         try:
             status, remark = process.wait(timeout=STEP_LIMIT_S), ""
         except subprocess.TimeoutExpired:
@@ -124,6 +151,7 @@ def run_limited(command, **options):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+            sessions.discard(process)
         output.seek(0)
         return status, output.read().decode(errors="replace") + remark
 
@@ -348,15 +376,21 @@ def scenarios(report, built, names):
     selection = scenario_selection(names)
     with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
         os.chmod(scratch, 0o755)
+        # Where two people run them, each takes one build, at the same time: root the sanitizers', the
+        # other the plain one. That shows what all four together would, in a quarter of the time.
+        # They wait more than they work.
         everybody = people()
+        steps = []
         for i, name in enumerate(everybody):
             person = Person(scratch, name)
-            # Where two people run them, each takes one build: root the sanitizers', the other
-            # the plain one. That shows what all four together would, in half the time.
-            mine = built if len(everybody) == 1 else [built[(i + 1) % len(built)]]
-            for build in mine:
-                report.step(f"scenario, {build.name}, {name}",
-                            lambda: run_scenarios(build, person, selection))
+            for build in built if len(everybody) == 1 else [built[(i + 1) % len(built)]]:
+                steps.append((f"scenario, {build.name}, {name}",
+                              functools.partial(run_scenarios, build, person, selection)))
+        if len(everybody) == 1:
+            for title, run in steps:
+                report.step(title, run)
+        else:
+            report.steps(steps)
 
 
 def end_on_request(number, _frame):
