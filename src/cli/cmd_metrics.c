@@ -18,6 +18,8 @@
 enum {
     SPARK_COLUMNS = 24,
     HEIGHT_USUAL = 12,
+    HEIGHT_LEAST = 3,
+    CHART_EXTRA = 4, /* lines of a chart besides: title, axis, its ends, legend */
     POINTS_MOST = 1000 * 1000,
     CURVES_APART_MOST = 4, /* more tasks are folded unless told otherwise */
     TEXT_MOST = 4 << 20,
@@ -38,6 +40,7 @@ struct view {
     uint64_t *shown;  /* with --csv --follow: points printed, by series */
     size_t n_shown;   /* series that it has room for */
     unsigned n_lines; /* of what was drawn last, to draw over */
+    unsigned height;  /* of a chart */
 };
 
 /* ---- the list of metrics ---- */
@@ -165,7 +168,7 @@ static int draw_metric(struct view *view, const struct curves *curves, const str
     struct series_range range;
     struct plot plot = { .title = title,
                          .width = (unsigned)terminal_width(stdout) - PLOT_MARGIN,
-                         .height = HEIGHT_USUAL,
+                         .height = view->height,
                          .is_coloured = terminal_colour(stdout),
                          .is_logarithmic = invocation_has(view->in, "log"),
                          .curves = shown,
@@ -209,10 +212,41 @@ static int draw_metric(struct view *view, const struct curves *curves, const str
 
 /* ---- one look ---- */
 
+/* Lines that what is drawn over and over may have: it cannot be drawn over once it has scrolled
+ * away. 0: any number. */
+static unsigned rows_to_fill(const struct view *view) {
+    struct winsize size = { 0 };
+
+    if (!invocation_has(view->in, "follow") || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_row > 1 ? size.ws_row - 1u : 1;
+}
+
+/* Charts get lower, down to a few lines, until all of them fit. */
+static unsigned fitting_height(unsigned rows, size_t n_charts) {
+    const size_t share = n_charts ? rows / n_charts : rows;
+
+    if (rows == 0 || share >= HEIGHT_USUAL + CHART_EXTRA)
+        return HEIGHT_USUAL;
+    return share > HEIGHT_LEAST + CHART_EXTRA ? (unsigned)share - CHART_EXTRA : HEIGHT_LEAST;
+}
+
+/* Where the text is to end so that it has no more lines. */
+static size_t cut_at_rows(const struct buf *text, unsigned rows) {
+    size_t at = 0;
+
+    for (unsigned n = 0; n < rows && at < text->len; n++)
+        at = (size_t)((const char *)memchr(text->data + at, '\n', text->len - at) - text->data) + 1;
+    return rows ? at : text->len;
+}
+
 static int print_text(struct view *view, const struct curves *curves, struct error *err) {
     AUTO(buf) text = BUF_INIT(TEXT_MOST);
+    const unsigned rows = rows_to_fill(view);
+    size_t end;
     int status = 0;
 
+    view->height = fitting_height(rows, curves->metrics.len);
     if (view->wish.n_names == 0) {
         char *bytes = NULL;
         size_t n = 0;
@@ -231,10 +265,11 @@ static int print_text(struct view *view, const struct curves *curves, struct err
         return status;
     if (view->n_lines > 0)
         printf("\x1b[%uA\x1b[J", view->n_lines); /* over what was drawn before */
-    fwrite(text.data, 1, text.len, stdout);
+    end = cut_at_rows(&text, rows);
+    fwrite(text.data, 1, end, stdout);
     fflush(stdout);
     view->n_lines = 0;
-    for (size_t i = 0; i < text.len; i++)
+    for (size_t i = 0; i < end; i++)
         view->n_lines += text.data[i] == '\n';
     return 0;
 }
