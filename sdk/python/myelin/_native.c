@@ -487,7 +487,8 @@ static struct PyModuleDef module = {
     .m_size = -1,
 };
 
-PyMODINIT_FUNC PyInit__native(void) {
+/* Before Python 3.9 it was not exported by itself. */
+__attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__native(void) {
     PyObject *self = PyModule_Create(&module);
     PyObject *type = self ? PyType_FromSpec(&spool_spec) : NULL;
 

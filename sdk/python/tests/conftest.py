@@ -84,8 +84,8 @@ class Stage:
         assert ended.status == 0, ended
         return ended
 
-    def spool(self):
-        return spools.Spool(self.spool_path)
+    def spool(self, was_killed=False):
+        return spools.Spool(self.spool_path, was_killed)
 
     def myelin(self, *arguments):
         program = os.environ.get("MYELIN")

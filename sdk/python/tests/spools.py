@@ -24,8 +24,8 @@ def checksum(seed, data):
 
 
 class Segment:
-    def __init__(self, path):
-        self.path, self.data = path, path.read_bytes()
+    def __init__(self, path, was_killed):
+        self.path, self.data, self.was_killed = path, path.read_bytes(), was_killed
         self.header = Header(*HEADER.unpack_from(self.data))
         fixed = bytearray(self.data[:64])
         fixed[36:40] = b"\0\0\0\0"
@@ -47,7 +47,8 @@ class Segment:
             assert word & 0xFFFFFFFF == checksum(seed, payload), "%s: a bad record at %d" % (self.path, at)
             yield kind, payload
             at += 8 + (length + 7) // 8 * 8
-        assert not self.data[at:].strip(b"\0"), "something follows the last record"
+        # One that was killed may have left a payload whose word it could not write any more.
+        assert self.was_killed or not self.data[at:].strip(b"\0"), "something follows the last record"
 
     def read(self):
         names, steps = {}, {}
@@ -74,11 +75,14 @@ class Segment:
 
 
 class Spool:
-    """All that a directory holds: its segments in their order, process by process."""
+    """All that a directory holds: its segments in their order, process by process. What a process that was killed
+    had only begun to make has no header yet."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, was_killed=False):
         paths = sorted(pathlib.Path(directory).glob("*.spool"))
-        self.segments = [Segment(path) for path in paths]
+        if was_killed:
+            paths = [path for path in paths if path.read_bytes()[:128].strip(b"\0")]
+        self.segments = [Segment(path, was_killed) for path in paths]
         self.points = [point for segment in self.segments for point in segment.points]
         self.records = [record for segment in self.segments for record in segment.records]
 
