@@ -62,6 +62,11 @@ REASONS = {
 }
 
 
+def mix(h: int, word: int) -> int:
+    h = ((h ^ word) * MIXER) & WORD
+    return h ^ h >> 32
+
+
 def checksum(seed: int, payload: bytes) -> int:
     h = seed
     for word in struct.unpack("<%dQ" % ((len(payload) + 7) // 8), payload + b"\0" * (-len(payload) % 8)):
@@ -244,6 +249,10 @@ class Spool:
                 if number:
                     raise
                 self._started += 1  # another handle of this process began in the same nanosecond
+            except FileNotFoundError:
+                if number:
+                    raise
+                os.mkdir(self._directory, 0o755)  # made by the first process of a task that logs
         nonce = (((self._started ^ (self._pid << 40)) & WORD) + number) * MIXER & WORD
         nonce ^= nonce >> 29
         made.nonce = nonce or 1
@@ -332,8 +341,7 @@ class Spool:
         """The payload first; the word that makes it valid comes last."""
         at, head = self._at, kind << 24 | len(payload)
         segment.map[at + 8:at + 8 + len(payload)] = payload
-        seed = segment.nonce ^ (((at << 32) | head) & WORD)
-        segment.words[at >> 3] = head << 32 | checksum(seed, payload)
+        segment.words[at >> 3] = head << 32 | checksum(mix(segment.nonce, at << 32 | head), payload)
         self._at = at + room_for(len(payload))
 
     def _write_next(self, segment: _Segment, name: _Name, value: float, step: Optional[int], time_us: int) -> bool:

@@ -15,12 +15,16 @@ KINDS = {3: "params", 4: "tags", 5: "summary", 6: "artifact"}
 WORD = (1 << 64) - 1
 
 
-def checksum(seed, data):
+def mix(h, word):
+    h = (h ^ word) * 0x9E3779B97F4A7C15 & WORD
+    return h ^ h >> 32
+
+
+def checksum(h, data):
     data += b"\0" * (-len(data) % 8)
     for (word,) in struct.iter_unpack("<Q", data):
-        seed = (seed ^ word) * 0x9E3779B97F4A7C15 & WORD
-        seed ^= seed >> 32
-    return seed & 0xFFFFFFFF
+        h = mix(h, word)
+    return h & 0xFFFFFFFF
 
 
 class Segment:
@@ -43,7 +47,7 @@ class Segment:
                 break
             kind, length = word >> 56, word >> 32 & 0xFFFFFF
             payload = self.data[at + 8:at + 8 + length]
-            seed = self.header.nonce ^ (at << 32 | word >> 32) & WORD
+            seed = mix(self.header.nonce, at << 32 | word >> 32)
             assert word & 0xFFFFFFFF == checksum(seed, payload), "%s: a bad record at %d" % (self.path, at)
             yield kind, payload
             at += 8 + (length + 7) // 8 * 8

@@ -9,24 +9,23 @@ import pytest
 def test_a_spool_that_is_gone_costs_points_and_nothing_else(stage):
     ended = stage.good("""
         run = myelin.init()
-        os.rmdir(os.environ["MYELIN_SPOOL"])
         for i in range(100): run.log(a=i, b=i)
         run.params(lr=1)
         assert run.dropped == 201 and run.reason == "the spool is gone", (run.dropped, run.reason)
-    """)
+    """, MYELIN_SPOOL=str(stage.directory / "gone" / "spool"))
     assert ended.err == "myelin: 201 points of run 7 were not kept: the spool is gone\n"
 
 
 def test_a_spool_that_comes_back_is_used_again(stage):
     stage.good("""
         run = myelin.init()
-        os.rename(os.environ["MYELIN_SPOOL"], "away")
         run.log(a=1)
-        os.rename("away", os.environ["MYELIN_SPOOL"])
+        os.mkdir("gone")
         time.sleep(0.05)
         run.log(a=2)
         assert run.dropped == 1 and run.reason is None
-    """)
+        os.rmdir("spool"); os.rename("gone/spool", "spool")
+    """, MYELIN_SPOOL=str(stage.directory / "gone" / "spool"))
     assert stage.spool().series("a") == [(1, 2)]
     assert stage.spool().segments[0].header.dropped == 1
 

@@ -163,6 +163,22 @@ def test_the_program_shows_such_a_run_like_any_other(stage):
     assert stage.myelin("ps", "-a").out.count("mine") == 1
 
 
+def test_the_program_folds_what_such_a_run_has_logged(stage):
+    stage.good("""
+        run = myelin.init()
+        run.params(lr=0.5); run.tags("baseline"); run.summary(best=2)
+        for i in range(9000): run.log(loss=i / 2, step=i)
+        for i in range(500): run.log(a=i, b=-i)
+        os.kill(os.getpid(), signal.SIGKILL) if os.fork() == 0 else os.wait()
+    """, inside=False)
+    shown = stage.myelin("metrics", "1", "--csv", "--points", "1")
+    rows = [line.split(",") for line in shown.out.splitlines()[1:]]
+    counted = {row[0]: (int(row[8]), float(row[10]), float(row[11])) for row in rows}
+    assert counted == {"loss": (9000, 0, 4499.5), "a": (500, 0, 499), "b": (500, -499, 0)}, shown
+    status = stage.myelin("status", "1").out
+    assert "lr=0.5" in status and "baseline" in status and "best=2" in status
+
+
 def test_a_living_run_is_shown_as_running_and_a_killed_one_as_failed(stage):
     process = stage.start("""
         run = myelin.init()
