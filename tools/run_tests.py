@@ -25,7 +25,7 @@ import xml.etree.ElementTree as ElementTree
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCENARIOS = os.path.join(ROOT, "tests", "scenario")
 HAS_FUZZERS = os.path.exists(os.path.join(ROOT, "tests", "fuzz", "meson.build"))
-SUITES = ("style", "unit", "fuzz", "golden", "fixtures", "scenario")
+SUITES = ("style", "unit", "fuzz", "golden", "fixtures", "scenario", "sdk")
 STEP_LIMIT_S = 420
 SHOWN_BYTES = 16000
 SHOWN_FAILURES = 25
@@ -288,7 +288,7 @@ def people():
     return [me, UNPRIVILEGED] if os.geteuid() == 0 else [me]
 
 
-def run_scenarios(build, person, selection):
+def run_pytest(build, person, selection):
     report = os.path.join(person.temporary, "report.xml")
     sanitizers = Sanitizers(person.temporary)
     environment = dict(person.environment(), MYELIN=person.take(build.program))
@@ -363,7 +363,21 @@ def main(arguments):
     unknown = [n for n in names if n not in known]
     if "scenario" in suites or unknown:
         scenarios(report, built, [] if "scenario" in suites else unknown)
+    if "sdk" in suites:
+        sdk(report, built)
     return report.close()
+
+
+def sdk(report, built):
+    """The Python package, compiled for Debian's interpreter, and its twin in Python alone."""
+    if not built:
+        report.fail("sdk", "there is no program to look at runs with")
+        return
+    with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
+        os.chmod(scratch, 0o755)
+        for name in people():
+            person = Person(scratch, name)
+            report.step(f"sdk, {name}", lambda: run_pytest(built[0], person, ["sdk/python/tests"]))
 
 
 def scenarios(report, built, names):
@@ -385,7 +399,7 @@ def scenarios(report, built, names):
             person = Person(scratch, name)
             for build in built if len(everybody) == 1 else [built[(i + 1) % len(built)]]:
                 steps.append((f"scenario, {build.name}, {name}",
-                              functools.partial(run_scenarios, build, person, selection)))
+                              functools.partial(run_pytest, build, person, selection)))
         if len(everybody) == 1:
             for title, run in steps:
                 report.step(title, run)

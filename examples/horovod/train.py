@@ -15,6 +15,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
+try:
+    import myelin  # pip install ./sdk/python: optional
+except ImportError:
+    myelin = None
+
 
 def make_spirals(n, seed):
     """n points of two spirals that wind around each other, and which of the two each belongs to."""
@@ -64,6 +69,8 @@ def train(epochs, lr, say):
 
     loss, accuracy = evaluate(model, *unseen)
     say(f"epoch {0:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+    if myelin:
+        myelin.init().log(loss=loss, accuracy=accuracy, step=0)
     for epoch in range(1, epochs + 1):
         sampler.set_epoch(epoch)
         for points, labels in loader:
@@ -72,6 +79,8 @@ def train(epochs, lr, say):
             optimizer.step()
         loss, accuracy = evaluate(model, *unseen)
         say(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+        if myelin:
+            myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
     return model, loss, accuracy
 
 

@@ -18,6 +18,11 @@ if os.environ.get("DMLC_ROLE") in ("scheduler", "server"):
 import mxnet as mx
 from mxnet import autograd, gluon, nd
 
+try:
+    import myelin  # pip install ./sdk/python: optional
+except ImportError:
+    myelin = None
+
 BATCH = 16
 
 
@@ -73,6 +78,8 @@ def train(kv, epochs, lr, say):
 
     loss, accuracy = evaluate(model, *unseen)
     say(f"epoch {0:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+    if myelin:
+        myelin.init().log(loss=loss, accuracy=accuracy, step=0)
     for epoch in range(1, epochs + 1):
         order = nd.random.shuffle(nd.arange(len(points) // kv.num_workers)) * kv.num_workers
         mine = order + kv.rank  # this worker's share of the points
@@ -86,6 +93,8 @@ def train(kv, epochs, lr, say):
                 kv.pull(key, out=parameter.data(), priority=-key)
         loss, accuracy = evaluate(model, *unseen)
         say(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+        if myelin:
+            myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
     return model, parameters, loss, accuracy
 
 

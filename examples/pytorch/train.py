@@ -16,6 +16,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
+try:
+    import myelin  # pip install ./sdk/python: optional
+except ImportError:
+    myelin = None
+
 
 def make_spirals(n, seed):
     """n points of two spirals that wind around each other, and which of the two each belongs to."""
@@ -66,6 +71,8 @@ def train(epochs, lr, say):
 
     loss, accuracy = evaluate(model.module, *unseen)
     say(f"epoch {0:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+    if myelin:
+        myelin.init().log(loss=loss, accuracy=accuracy, step=0)
     for epoch in range(1, epochs + 1):
         sampler.set_epoch(epoch)
         for points, labels in loader:
@@ -74,6 +81,8 @@ def train(epochs, lr, say):
             optimizer.step()
         loss, accuracy = evaluate(model.module, *unseen)
         say(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+        if myelin:
+            myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
     return model.module, loss, accuracy
 
 

@@ -25,6 +25,11 @@ import struct
 import sys
 import time
 
+try:
+    import myelin  # pip install ./sdk/python: optional
+except ImportError:
+    myelin = None
+
 HIDDEN = 12
 BATCH = 32
 
@@ -242,6 +247,8 @@ def train(gang, epochs, lr, say):
         loss, right = gang.all_reduce(evaluate(weights, share(unseen, gang)))
         loss, accuracy = loss / len(unseen), right / len(unseen)
         say(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+        if myelin:
+            myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
     return weights, loss, accuracy
 
 

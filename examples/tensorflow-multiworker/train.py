@@ -18,6 +18,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the import: its own
 import numpy as np
 import tensorflow as tf
 
+try:
+    import myelin  # pip install ./sdk/python: optional
+except ImportError:
+    myelin = None
+
 BATCH = 24  # of each task
 
 
@@ -116,11 +121,15 @@ def train(strategy, epochs, lr, say):
     batches = iter(strategy.distribute_datasets_from_function(share))
     loss, accuracy = evaluate(network, *unseen)
     say(f"epoch {0:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+    if myelin:
+        myelin.init().log(loss=loss, accuracy=accuracy, step=0)
     for epoch in range(1, epochs + 1):
         for _ in range(len(points) // (BATCH * strategy.num_replicas_in_sync)):
             step(next(batches))
         loss, accuracy = evaluate(network, *unseen)
         say(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+        if myelin:
+            myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
     return network, loss, accuracy
 
 

@@ -17,6 +17,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before the import: its own
 import numpy as np
 import tensorflow as tf
 
+try:
+    import myelin  # pip install ./sdk/python: optional
+except ImportError:
+    myelin = None
+
 BATCH = 32
 
 
@@ -114,12 +119,16 @@ def coordinate(resolver, epochs, lr):
     iterator = iter(coordinator.create_per_worker_dataset(batches))
     loss, accuracy = evaluate(network, *unseen)
     print(f"epoch {0:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}", flush=True)
+    if myelin:
+        myelin.init().log(loss=loss, accuracy=accuracy, step=0)
     for epoch in range(1, epochs + 1):
         for _ in range(len(points) // BATCH):
             coordinator.schedule(step, args=(iterator,))
         coordinator.join()  # until all steps are done; raises what a step has raised
         loss, accuracy = evaluate(network, *unseen)
         print(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}", flush=True)
+        if myelin:
+            myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
 
     outputs = os.environ.get("POLYAXON_RUN_OUTPUTS_PATH")
     if outputs:

@@ -416,6 +416,15 @@ static void orphaned(void *context, int wait_status) {
     write_lost_end(&supervisor->rundir, reason, true);
 }
 
+/* Why a run of this machine lost its owner. */
+static const char *loss_of(const struct run_record *record, bool same_boot) {
+    if (!same_boot)
+        return "the machine went down while the run was going on";
+    if (record->made_by && strcmp(record->made_by, "init") == 0)
+        return "the process that made the run was killed";
+    return "the supervisor and its keeper were killed";
+}
+
 bool supervisor_settle(const struct rundir *rundir) {
     struct run_record record;
     struct error err;
@@ -431,10 +440,7 @@ bool supervisor_settle(const struct rundir *rundir) {
 
         settles = is_ours && !state_is_final(record.state);
         if (settles)
-            write_lost_end(rundir,
-                           same_boot ? "the supervisor and its keeper were killed"
-                                     : "the machine went down while the run was going on",
-                           !same_boot);
+            write_lost_end(rundir, loss_of(&record, same_boot), !same_boot);
         record_release(&record);
     }
     close(lock);

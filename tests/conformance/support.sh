@@ -7,6 +7,7 @@
 #   packages   the Debian packages it needs
 #   prepare    a function that makes what else it needs; see prepare.sh
 #   venv       the Python environment that its laws run in, of those that prepare has made
+#   environments  further ones, which its laws find by `environment NAME`
 #   once       the laws that are slow and the same for every user: tested as one user only
 #   alone      `yes`: its laws bring the users they need, and are tested once, as who started them
 #   limit      the seconds that one law may take (120)
@@ -26,6 +27,15 @@ fail() {
 }
 SKIPPED=77
 skip() { printf '%s\n' "$*"; exit "$SKIPPED"; }
+
+# environment NAME: where one of the subject's further environments is; fails where it was not made.
+environment() {
+    local entry
+    for entry in $ENVIRONMENTS; do
+        [ "${entry%%=*}" != "$1" ] || { printf '%s' "${entry#*=}"; return 0; }
+    done
+    return 1
+}
 
 expect_status() { [ "$status" -eq "$1" ] || fail "exit status $status; $1 was expected"; }
 expect_out() { grep -qE -- "$1" out || fail "nothing in standard output matches: $1"; }
