@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training with Horovod's DistributedOptimizer for PyTorch.
 
-Nothing in here knows myelin: HOROVOD_RANK, HOROVOD_SIZE and their fellows are in the environment of
+Nothing in here needs myelin: HOROVOD_RANK, HOROVOD_SIZE and their fellows are in the environment of
 every task, and hvd.init() reads them from there. Works with Horovod 0.28 and PyTorch 1.13.
 """
 import argparse

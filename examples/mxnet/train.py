@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synchronous training with MXNet's distributed key-value store.
 
-Nothing in here knows myelin: DMLC_ROLE and its fellows are in the environment of every task. In the
+Nothing in here needs myelin: DMLC_ROLE and its fellows are in the environment of every task. In the
 scheduler and in the servers `import mxnet` serves until the workers are done and does not return,
 so what follows it is run by the workers alone. Works with MXNet 1.9.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training with PyTorch's DistributedDataParallel over gloo.
 
-Nothing in here knows myelin: MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE are in the environment
+Nothing in here needs myelin: MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE are in the environment
 of every task, and init_process_group reads them from there. Works with PyTorch 1.13 and later.
 """
 import argparse

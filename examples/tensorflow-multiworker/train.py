@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synchronous training with TensorFlow 2's MultiWorkerMirroredStrategy.
 
-Nothing in here knows myelin: TF_CONFIG is in the environment of every task, and the strategy reads
+Nothing in here needs myelin: TF_CONFIG is in the environment of every task, and the strategy reads
 it from there. Every task computes the gradient over a batch of its own share of the data, and all
 of them make the same step. The chief, or worker 0 where there is no chief, says how it goes and
 keeps the model.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asynchronous training with TensorFlow 2's ParameterServerStrategy.
 
-Nothing in here knows myelin: TF_CONFIG is in the environment of every task. The parameter servers
+Nothing in here needs myelin: TF_CONFIG is in the environment of every task. The parameter servers
 hold the variables and the workers compute; both only serve, for ever. The chief hands out steps to
 whichever worker is free. When it is done it exits, and the other tasks are stopped.
 

@@ -57,3 +57,35 @@ make_venv() {
         again 1200 "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps \
             "${install[@]}" && printf '%s\n' "$stamp" >"$venv/stamp"
 }
+
+# python_of VERSION: an interpreter of that version: in the PATH, or one of pyenv's.
+python_of() {
+    local candidate
+    for candidate in "/usr/bin/python$1" "$(command -v "python$1")" \
+        "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python; do
+        [ -n "$candidate" ] && "$candidate" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')" \
+            2>/dev/null && { printf '%s' "$candidate"; return 0; }
+    done
+    return 1
+}
+
+# The environment of a version, made anew when libmyelin or the package has changed.
+sdk_venv() { # version
+    local python folder="$CACHE/venvs/sdk-$1" stamp
+    python=$(python_of "$1") || return 0
+    stamp=$("$python" --version; cd "$root/sdk" && find c python -type f ! -path '*/__pycache__/*' ! -path '*/build/*' \
+        ! -path '*.egg-info/*' -exec sha256sum {} + | sort | sha256sum)
+    [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ] && return 0
+    echo "  installing the package for Python $1"
+    rm -rf "$folder" "$CACHE/sdk-source"
+    mkdir -p "$CACHE/venvs"
+    cp -r "$root/sdk" "$CACHE/sdk-source"
+    "$python" -m venv "$folder" &&
+        again 600 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check setuptools wheel pytest &&
+        again 600 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+            "$CACHE/sdk-source/python" &&
+        rm -rf "$folder/tests" && cp -r "$root/sdk/python/tests" "$folder/tests" &&
+        rm -rf "$folder/source" "$CACHE/sdk-source" && cp -r "$root/sdk" "$folder/source" &&
+        rm -rf "$folder/source/python/build" &&
+        printf '%s\n' "$stamp" >"$folder/stamp"
+}

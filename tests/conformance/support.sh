@@ -56,6 +56,30 @@ expect_learned() {
         fail "it did not learn: loss from '$first' to '$last', accuracy '$accuracy'"
 }
 
+# The Python package can be imported by the tasks of the next run, beside what their environment has.
+can_track() {
+    local folder
+    folder=$(environment sdk-3.11) || fail "the Python package was not built"
+    mkdir -p package && ln -sfn "$folder"/lib/python3.11/site-packages/myelin package/myelin
+    export PYTHONPATH="$PWD/package"
+}
+
+# expect_tracked TASK...: just these tasks logged their loss, each to the last epoch, and it fell.
+expect_tracked() {
+    mv out out.run
+    myelin metrics @ loss --json
+    expect_status 0
+    python3 -c 'import json, sys
+series = {entry["task"]: entry for entry in json.load(open("out"))}
+assert sorted(series) == sorted(sys.argv[1:]), sorted(series)
+for entry in series.values():
+    steps = [point["step"] for point in entry["points"]]
+    assert steps == list(range(len(steps))) and len(steps) > 2, steps
+    assert entry["last"] < entry["points"][0]["value"] / 2, entry
+' "$@" 2>tracked || fail "the loss was not tracked: $(tail -n 1 tracked)"
+    mv out.run out
+}
+
 # The run was over soon after a task failed, which wrote the time of that to the file `failed_at`:
 # the others were not left to find out by themselves, which takes some of them minutes.
 expect_over_soon() {

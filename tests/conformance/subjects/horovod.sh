@@ -6,6 +6,7 @@ packages="python3-torch libtorch-dev python3-dev pybind11-dev openmpi-bin libope
     python3-venv python3-pip python3-setuptools python3-wheel python3-cloudpickle python3-cffi python3-psutil
     python3-yaml python3-packaging"
 venv=horovod
+environments=sdk-3.11
 once=sixteen_ranks_train_one_model
 limit=300
 
@@ -36,7 +37,7 @@ make_wheel() { # directory for it
 prepare() {
     local wheels
     wheels="$CACHE/wheels/$("$PYTHON" --version | tr ' ' -)-torch-$(dpkg-query -W -f '${Version}' python3-torch)"
-    make_wheel "$wheels" && make_venv horovod "$(echo "$wheels"/horovod-*.whl)" --system-site-packages
+    make_wheel "$wheels" && make_venv horovod "$(echo "$wheels"/horovod-*.whl)" --system-site-packages && sdk_venv 3.11
 }
 
 # hvd_job CODE: a job whose ranks join, meet once, and then run the Python lines of CODE.
@@ -73,10 +74,12 @@ expect_ranks() {
 }
 
 test_four_ranks_train_one_model() {
+    can_track
     myelin run examples/horovod/polyaxonfile.yml
     expect_status 0
     expect_ranks 4
     expect_learned
+    expect_tracked master.0 worker.0 worker.1 worker.2
     expect_nobody_left
 }
 

@@ -3,9 +3,10 @@
 # MXNet's distributed key-value store: a scheduler, two servers and three workers.
 packages=python3-venv
 venv=mxnet
+environments=sdk-3.11
 limit=180
 
-prepare() { make_venv mxnet mxnet.txt; }
+prepare() { make_venv mxnet mxnet.txt && sdk_venv 3.11; }
 
 # failing_job CODE: the example, in which one worker runs the Python lines of CODE in the second epoch.
 failing_job() {
@@ -29,6 +30,7 @@ EOF
 
 test_three_workers_and_two_servers_train_one_model() {
     local index rank digests
+    can_track
     myelin run examples/mxnet/polyaxonfile.yml
     expect_status 0
     expect_out '^master\.0 .*scheduler: serving$'
@@ -41,6 +43,7 @@ test_three_workers_and_two_servers_train_one_model() {
     digests=$(sed -n 's/.*rank [0-2] of 3: weights //p' out | sort -u | wc -l)
     [ "$digests" -eq 1 ] || fail "the workers ended with $digests different models"
     expect_learned
+    expect_tracked worker.0 worker.1 worker.2
     expect_nobody_left
 }
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
 # PyTorch's DistributedDataParallel over gloo, with a master and three workers.
-packages=python3-torch
+packages="python3-torch python3-dev python3-venv"
+environments=sdk-3.11
 limit=120
+
+prepare() { sdk_venv 3.11; }
 
 # ddp_job CODE: a job whose ranks join, meet once, and then run the Python lines of CODE.
 ddp_job() {
@@ -27,6 +30,7 @@ EOF
 
 test_four_ranks_train_one_model() {
     local rank first last
+    can_track
     myelin run examples/pytorch/polyaxonfile.yml
     expect_status 0
     expect_out '^master\.0 .*rank 0 of 4: weights equal$'
@@ -37,6 +41,7 @@ test_four_ranks_train_one_model() {
     last=$(sed -n 's/.*result: loss \([0-9.]*\),.*/\1/p' out)
     awk -v first="$first" -v last="$last" 'BEGIN { exit !(last > 0 && last < first / 2) }' ||
         fail "the loss did not fall by half: from '$first' to '$last'"
+    expect_tracked master.0 worker.0 worker.1 worker.2
     expect_nobody_left
 }
 

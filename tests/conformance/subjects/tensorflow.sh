@@ -3,10 +3,11 @@
 # TensorFlow 2: parameter servers, and all-reduce with and without a chief. TF_CONFIG is all it gets.
 packages=python3-venv
 venv=tensorflow
+environments=sdk-3.11
 once=without_a_chief_worker_0_is_the_chief
 limit=300
 
-prepare() { make_venv tensorflow tensorflow.txt; }
+prepare() { make_venv tensorflow tensorflow.txt && sdk_venv 3.11; }
 
 # tf_job REPLICAS CODE: a job of the Python lines of CODE, which know who they are (role, index), have
 # serve(), and say by failing() that they are about to fail.
@@ -39,6 +40,7 @@ EOF
 }
 
 test_parameter_servers_train_and_are_ended_after_the_chief() {
+    can_track
     myelin run examples/tensorflow-ps/polyaxonfile.yml
     expect_status 0
     expect_out '^ps\.0 .*ps 0 serves$'
@@ -47,10 +49,12 @@ test_parameter_servers_train_and_are_ended_after_the_chief() {
     expect_out '^master\.0 .*kept by /job:ps/'
     expect_out '^master\.0 .*result: .* 625 steps$'
     expect_learned
+    expect_tracked master.0
     expect_nobody_left
 }
 
 test_chief_and_workers_train_one_model() {
+    can_track
     myelin run examples/tensorflow-multiworker/polyaxonfile.yml
     expect_status 0
     expect_out '^master\.0 .*chief 0, one of 3: weights equal$'
@@ -58,6 +62,7 @@ test_chief_and_workers_train_one_model() {
     expect_out '^worker\.1 .*worker 1, one of 3: weights equal$'
     expect_out '^master\.0 .*result: loss'
     expect_learned
+    expect_tracked master.0 worker.0 worker.1
     expect_nobody_left
 }
 
