@@ -275,6 +275,7 @@ static void start_run(struct supervisor *supervisor) {
     };
     struct error err;
 
+    tracker_grant(supervisor->tracker, placement ? placement->gpus : NULL);
     if (attempts_start(supervisor->plan, &options, &terms, supervisor->base, &observer,
                        &supervisor->attempts, &err))
         end_early(supervisor, STATE_FAILED, err.message, OWN_FAILURE);

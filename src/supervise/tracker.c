@@ -39,6 +39,8 @@ struct tracker {
     struct task_usage *before, *now;
     int64_t looked_us, next_look_us; /* monotonic */
     int64_t started_us;
+    const gpu_set *granted; /* by rank; NULL: none */
+    struct nvml *nvml;
     bool has_no_gpus;
 };
 
@@ -177,25 +179,41 @@ static void add_usage(struct tracker *tracker, uint32_t rank, int64_t time_us, d
                   (double)(now->written_bytes - before->written_bytes) / span_s);
 }
 
-/* GPUs are the machine's: they are told with the first task. A machine without is asked once. */
-static void add_gpus(struct tracker *tracker, int64_t time_us) {
-    struct gpus gpus;
+static void add_gpu(struct tracker *tracker, uint32_t rank, unsigned index, const struct gpu *gpu,
+                    int64_t time_us) {
     char name[64];
 
+    if (gpu->busy_percent >= 0) {
+        snprintf(name, sizeof name, "system/gpu%u_percent", index);
+        add_value(tracker, rank, name, time_us, gpu->busy_percent);
+    }
+    if (gpu->memory_bytes > 0) {
+        snprintf(name, sizeof name, "system/gpu%u_memory_bytes", index);
+        add_value(tracker, rank, name, time_us, (double)gpu->used_bytes);
+    }
+}
+
+/* Each task is told of the GPUs that it was granted. A run that was granted none is not told of
+ * any: they may be another's. */
+static void add_gpus(struct tracker *tracker, int64_t time_us) {
+    struct gpus gpus;
+
+    if (!tracker->granted || tracker->has_no_gpus)
+        return;
+    if (!tracker->nvml)
+        tracker->nvml = nvml_open();
+    tracker->has_no_gpus = !tracker->nvml;
     if (tracker->has_no_gpus)
         return;
-    nvml_read(&gpus);
-    tracker->has_no_gpus = gpus.n == 0;
-    for (uint32_t i = 0; i < gpus.n; i++) {
-        if (gpus.list[i].busy_percent >= 0) {
-            snprintf(name, sizeof name, "system/gpu%u_percent", i);
-            add_value(tracker, 0, name, time_us, gpus.list[i].busy_percent);
-        }
-        if (gpus.list[i].memory_bytes > 0) {
-            snprintf(name, sizeof name, "system/gpu%u_memory_bytes", i);
-            add_value(tracker, 0, name, time_us, (double)gpus.list[i].used_bytes);
-        }
-    }
+    nvml_look(tracker->nvml, &gpus);
+    for (uint32_t rank = 0; rank < tracker->options.plan->n_tasks; rank++)
+        for (unsigned i = 0; tracker->now[rank].is_known && i < gpus.n; i++)
+            if (tracker->granted[rank] >> i & 1)
+                add_gpu(tracker, rank, i, &gpus.list[i], time_us);
+}
+
+void tracker_grant(struct tracker *tracker, const gpu_set *gpus) {
+    tracker->granted = gpus;
 }
 
 static void look_at_usage(struct tracker *tracker) {
@@ -290,6 +308,7 @@ void tracker_free(struct tracker *tracker) {
     if (tracker->timer)
         event_free(tracker->timer);
     close_store(tracker);
+    nvml_close(tracker->nvml);
     for (size_t i = 0; i < KINDS; i++)
         buf_release(&tracker->last[i]);
     free(tracker->pids);

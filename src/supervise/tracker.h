@@ -13,6 +13,7 @@
 #ifndef SUPERVISE_TRACKER_H
 #define SUPERVISE_TRACKER_H
 
+#include "model/demand.h"
 #include "model/plan.h"
 #include "store/journal.h"
 #include "store/record.h"
@@ -37,6 +38,9 @@ void tracker_free(struct tracker *tracker); /* takes NULL */
 void tracker_attempt(struct tracker *tracker, uint32_t attempt);
 void tracker_task_started(struct tracker *tracker, uint32_t rank, int64_t pid);
 void tracker_task_ended(struct tracker *tracker, uint32_t rank);
+
+/* By rank, as long as the tracker lives; NULL: none. */
+void tracker_grant(struct tracker *tracker, const gpu_set *gpus);
 
 /* Nothing of the gang is left: all that it has logged is folded when this returns, or stays in
  * the spool, with a notice. */

@@ -12,6 +12,7 @@ import time
 import pytest
 from conftest import Ended
 from shapes import assert_shape
+from test_queue import install_gpus
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -203,6 +204,32 @@ def test_what_tasks_use_is_measured(stage, logger):
     assert stage.run("track.yml").status == 0
     names = {entry["name"] for entry in metrics(stage, "@", "system/*")}
     assert {"system/cpu_percent", "system/memory_bytes", "system/read_bytes_per_second"} <= names
+
+
+def test_each_task_is_told_of_the_gpus_that_it_was_granted(scenario, stage, logger):
+    install_gpus(scenario)
+    scenario.write(
+        "gpus.yml",
+        f"""
+        version: 1
+        kind: experiment
+        framework: pytorch
+        environment:
+          resources: {{gpu: {{requests: 1, limits: 1}}}}
+          replicas:
+            n_workers: 1
+            default_worker: {{resources: {{gpu: {{requests: 1, limits: 1}}}}}}
+        run:
+          cmd: {logger} 4200 slow
+        """,
+    )
+    assert stage.run("gpus.yml").status == 0
+    series = metrics(stage, "@", "system/gpu*_percent")
+    assert [(entry["name"], entry["rank"], entry["last"]) for entry in series] == [
+        ("system/gpu0_percent", 0, 42.0),
+        ("system/gpu1_percent", 1, 42.0),
+    ]
+    assert {entry["last"] for entry in metrics(stage, "@", "system/gpu*_memory_bytes")} == {3.0 * 2**30}
 
 
 def test_following_shows_points_as_they_come_and_ends_with_the_run(stage, logger):

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The part of NVML's documented interface that is used here. */
@@ -88,21 +89,58 @@ static void read_all(const struct nvml *nvml, struct gpus *out) {
     }
 }
 
-void nvml_read(struct gpus *out) {
-    struct nvml nvml = { 0 };
+/* True: it is to be shut down. */
+static bool start(struct nvml *nvml, struct gpus *out) {
     nvml_return code;
 
+    if (!load(nvml, out))
+        return false;
+    code = nvml->init();
+    if (code != NVML_SUCCESS && code != NVML_ERROR_DRIVER_NOT_LOADED &&
+        code != NVML_ERROR_NOT_FOUND)
+        snprintf(out->trouble, sizeof out->trouble, "the driver of the GPUs does not start: %s",
+                 nvml->error_string(code));
+    return code == NVML_SUCCESS;
+}
+
+static void unload(struct nvml *nvml) {
+    if (nvml->library)
+        dlclose(nvml->library);
+}
+
+void nvml_read(struct gpus *out) {
+    struct nvml nvml = { 0 };
+
     *out = (struct gpus){ 0 };
-    if (load(&nvml, out)) {
-        code = nvml.init();
-        if (code == NVML_SUCCESS) {
-            read_all(&nvml, out);
-            nvml.shutdown();
-        } else if (code != NVML_ERROR_DRIVER_NOT_LOADED && code != NVML_ERROR_NOT_FOUND) {
-            snprintf(out->trouble, sizeof out->trouble, "the driver of the GPUs does not start: %s",
-                     nvml.error_string(code));
-        }
+    if (start(&nvml, out)) {
+        read_all(&nvml, out);
+        nvml.shutdown();
     }
-    if (nvml.library)
-        dlclose(nvml.library);
+    unload(&nvml);
+}
+
+struct nvml *nvml_open(void) {
+    struct nvml *nvml = calloc(1, sizeof *nvml);
+    struct gpus trouble = { 0 };
+
+    if (!nvml)
+        abort();
+    if (start(nvml, &trouble))
+        return nvml;
+    unload(nvml);
+    free(nvml);
+    return NULL;
+}
+
+void nvml_look(const struct nvml *nvml, struct gpus *out) {
+    *out = (struct gpus){ 0 };
+    read_all(nvml, out);
+}
+
+void nvml_close(struct nvml *nvml) {
+    if (!nvml)
+        return;
+    nvml->shutdown();
+    unload(nvml);
+    free(nvml);
 }

@@ -25,4 +25,11 @@ struct gpus {
 
 void nvml_read(struct gpus *out);
 
+/* For who looks again and again: starting the driver's library takes it a while. NULL where there
+ * is nothing to see. */
+struct nvml;
+struct nvml *nvml_open(void);
+void nvml_look(const struct nvml *nvml, struct gpus *out);
+void nvml_close(struct nvml *nvml); /* takes NULL */
+
 #endif
