@@ -471,7 +471,7 @@ def kill_somebody(scenario, run, chance):
 
 
 def test_a_crowd_with_random_kills_never_holds_a_thing_twice(scenario):
-    crowd = int(os.environ.get("MYELIN_SUBMISSIONS", 40))
+    crowd = int(os.environ.get("MYELIN_SUBMISSIONS", 200))
     seed = int(os.environ.get("MYELIN_TEST_SEED", time.time_ns() % 1000000))
     print(f"MYELIN_TEST_SEED={seed}")
     chance = random.Random(seed)
