@@ -8,6 +8,7 @@ extern const struct command command_attach;
 extern const struct command command_check;
 extern const struct command command_completion;
 extern const struct command command_copy;
+extern const struct command command_export;
 extern const struct command command_help;
 extern const struct command command_kill;
 extern const struct command command_logs;
@@ -30,12 +31,11 @@ extern const struct command command_why;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,    &command_check,   &command_plan,    &command_ps,
-    &command_status, &command_why,     &command_logs,    &command_metrics,
-    &command_attach, &command_stop,    &command_kill,    &command_restart,
-    &command_resume, &command_copy,    &command_outputs, &command_rm,
-    &command_node,   &command_reindex, &command_schema,  &command_completion,
-    &command_man,    &command_help,    &command_version, NULL,
+    &command_run,        &command_check,   &command_plan,    &command_ps,      &command_status,
+    &command_why,        &command_logs,    &command_metrics, &command_attach,  &command_stop,
+    &command_kill,       &command_restart, &command_resume,  &command_copy,    &command_outputs,
+    &command_export,     &command_rm,      &command_node,    &command_reindex, &command_schema,
+    &command_completion, &command_man,     &command_help,    &command_version, NULL,
 };
 
 const struct command *command_find(const char *name) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "store/owner.h"
 #include "supervise/chronicle.h"
+#include "track/events_follow.h"
 #include "track/fold.h"
 
 enum {
@@ -29,13 +30,15 @@ struct tracker {
     struct tracker_options options;
     struct series_store *store; /* NULL: there was nothing to keep yet */
     struct fold *fold;
+    struct events_follow *events;
     struct event *timer;
     uint64_t record_bytes;
     struct buf last[KINDS]; /* the last record of each kind */
-    bool has_told_trouble, has_told_records;
+    bool has_told_trouble, has_told_records, has_told_events;
 
     uint32_t attempt;
-    pid_t *pids; /* by rank; 0: not running */
+    pid_t *pids;     /* by rank; 0: not running */
+    pid_t *had_pids; /* by rank, also of those that ended */
     struct task_usage *before, *now;
     int64_t looked_us, next_look_us; /* monotonic */
     int64_t started_us;
@@ -98,6 +101,7 @@ static void close_store(struct tracker *tracker) {
     series_store_close(tracker->store);
     tracker->fold = NULL;
     tracker->store = NULL;
+    events_follow_forget(tracker->events);
 }
 
 static bool open_store(struct tracker *tracker) {
@@ -135,19 +139,39 @@ static bool has_entries(const char *directory) {
     return has;
 }
 
+static int64_t rank_of_process(void *context, int64_t pid) {
+    const struct tracker *tracker = context;
+
+    for (uint32_t rank = 0; rank < tracker->options.plan->n_tasks; rank++)
+        if (tracker->had_pids[rank] == pid)
+            return rank;
+    return -1;
+}
+
 /* Reads what is new. Returns whether there is more at once. */
 static bool step(struct tracker *tracker, enum fold_extent extent) {
+    const enum events_extent events = extent == FOLD_OVER ? EVENTS_OVER : EVENTS_LIVING;
+    const bool has_events = events_follow_look(tracker->events, events);
+    struct events_result followed = { 0 };
     struct fold_result result;
     struct error err;
 
-    if (!(tracker->store || has_entries(tracker->options.rundir->spool)) || !open_store(tracker))
+    if (events_follow_is_full(tracker->events))
+        tell(tracker, &tracker->has_told_events,
+             "there are more event files or folders in the outputs than are followed: "
+             "docs/tensorboard.md has the limits");
+    if (!(tracker->store || has_events || has_entries(tracker->options.rundir->spool)) ||
+        !open_store(tracker))
         return false;
-    if (fold_step(tracker->fold, extent, &result, &err)) {
+    /* The commit of the fold is that of the events, too. */
+    if ((has_events && events_follow_read(tracker->events, events, tracker->store, tracker->attempt,
+                                          &followed, &err)) ||
+        fold_step(tracker->fold, extent, &result, &err)) {
         tell_trouble(tracker, &err);
         return false;
     }
     tracker->has_told_trouble = false;
-    return result.more;
+    return result.more || followed.more;
 }
 
 /* ---- what tasks use ---- */
@@ -244,10 +268,15 @@ static void look_at_usage(struct tracker *tracker) {
 
 void tracker_attempt(struct tracker *tracker, uint32_t attempt) {
     tracker->attempt = attempt;
+    /* Outputs that come from another run may have its event files. */
+    if (attempt == 0 && events_follow_look(tracker->events, EVENTS_OVER)) {
+        events_follow_skip(tracker->events);
+        step(tracker, FOLD_LIVING);
+    }
 }
 
 void tracker_task_started(struct tracker *tracker, uint32_t rank, int64_t pid) {
-    tracker->pids[rank] = (pid_t)pid;
+    tracker->pids[rank] = tracker->had_pids[rank] = (pid_t)pid;
 }
 
 void tracker_task_ended(struct tracker *tracker, uint32_t rank) {
@@ -281,12 +310,15 @@ static struct tracker *make(const struct tracker_options *options) {
         abort();
     tracker->options = *options;
     tracker->pids = calloc(n, sizeof *tracker->pids);
+    tracker->had_pids = calloc(n, sizeof *tracker->had_pids);
     tracker->before = calloc(n, sizeof *tracker->before);
     tracker->now = calloc(n, sizeof *tracker->now);
-    if (!tracker->pids || !tracker->before || !tracker->now)
+    if (!tracker->pids || !tracker->had_pids || !tracker->before || !tracker->now)
         abort();
     for (size_t i = 0; i < KINDS; i++)
         tracker->last[i] = (struct buf)BUF_INIT(MYELIN_RECORD_MAX);
+    tracker->events = events_follow_new(&(struct events_given){
+        .directory = options->rundir->outputs, .rank = rank_of_process, .context = tracker });
     tracker->started_us = tracker->looked_us = clock_monotonic_us();
     tracker->next_look_us = tracker->started_us;
     return tracker;
@@ -311,7 +343,9 @@ void tracker_free(struct tracker *tracker) {
     nvml_close(tracker->nvml);
     for (size_t i = 0; i < KINDS; i++)
         buf_release(&tracker->last[i]);
+    events_follow_free(tracker->events);
     free(tracker->pids);
+    free(tracker->had_pids);
     free(tracker->before);
     free(tracker->now);
     free(tracker);
@@ -365,9 +399,11 @@ static void settle_record(const struct run_record *record) {
         return;
     tracker = make(
         &(struct tracker_options){ .rundir = &record->rundir, .plan = &plan, .journal = &journal });
+    tracker->attempt = record->n_attempts ? record->n_attempts - 1 : 0;
     for (int i = 0; i < STEPS_MOST && step(tracker, is_over ? FOLD_OVER : FOLD_LIVING); i++)
         continue;
-    if (is_over && tracker->store && !tracker->has_told_trouble)
+    /* Also where nothing was logged: later the outputs may be those of a run that goes on. */
+    if (is_over && !tracker->has_told_trouble)
         tracker_finish(tracker);
     tracker_free(tracker);
     journal_close(&journal);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tasks of a run log, and what they use of the machine, becomes series of the run while
- * it goes on (track/fold.h), and lines of its journal: params, tags, summaries and artifacts.
+ * it goes on (track/fold.h), and lines of its journal: params, tags, summaries and artifacts. So do
+ * the scalars of event files in its outputs (track/events_follow.h).
  *
  * Nothing here can hurt a run. A disk that is full or a store that is damaged is told once, and
  * tried again; what was logged waits in the spool meanwhile. A run that logs nothing and is over
@@ -34,7 +35,8 @@ struct tracker_options {
 struct tracker *tracker_new(struct event_base *base, const struct tracker_options *options);
 void tracker_free(struct tracker *tracker); /* takes NULL */
 
-/* For what tasks use of the machine. */
+/* For what tasks use of the machine, and whose an event file is. An attempt is told before its
+ * first task is started: event files that the first one finds are another run's. */
 void tracker_attempt(struct tracker *tracker, uint32_t attempt);
 void tracker_task_started(struct tracker *tracker, uint32_t rank, int64_t pid);
 void tracker_task_ended(struct tracker *tracker, uint32_t rank);
