@@ -104,13 +104,14 @@ static int export_run(const struct invocation *in, const struct rundir *rundir,
                       const struct run_record *run, struct error *err) {
     struct going going = { .plan = record_plan(run) };
     AUTO(buf) text = BUF_INIT(JSON_MOST);
+    struct error ignored;
+    int status;
 
     json_init(&going.json, JSON_PRETTY, json_to_buf, &text);
     json_array(&going.json);
-    if (export_events(in, rundir, &going, err))
-        return -1;
+    status = export_events(in, rundir, &going, err);
     json_end(&going.json);
-    if (json_finish(&going.json, err))
+    if (json_finish(&going.json, status ? &ignored : err) || status)
         return -1;
     if (invocation_has(in, "json"))
         fwrite(text.data, 1, text.len, stdout);

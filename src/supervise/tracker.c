@@ -34,7 +34,7 @@ struct tracker {
     struct event *timer;
     uint64_t record_bytes;
     struct buf last[KINDS]; /* the last record of each kind */
-    bool has_told_trouble, has_told_records, has_told_events;
+    bool has_told_trouble, has_told_records, has_told_events, has_told_damage;
 
     uint32_t attempt;
     pid_t *pids;     /* by rank; 0: not running */
@@ -352,8 +352,16 @@ void tracker_free(struct tracker *tracker) {
 }
 
 void tracker_gang_over(struct tracker *tracker) {
+    char sentence[160];
+
     for (int i = 0; i < STEPS_MOST && step(tracker, FOLD_OVER); i++)
         continue;
+    if (!tracker->store || events_bad_total(tracker->store) == 0)
+        return;
+    snprintf(sentence, sizeof sentence,
+             "damaged or cut records in event files of the outputs: %llu; they were passed over",
+             (unsigned long long)events_bad_total(tracker->store));
+    tell(tracker, &tracker->has_told_damage, sentence);
 }
 
 /* Takes away the folders of a spool that is empty: a run that has one has something to fold. */

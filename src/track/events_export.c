@@ -116,7 +116,7 @@ static int export_group(const struct events_export *wish, struct series_reader *
                         const uint32_t *series, size_t n, bool is_only_task, struct error *err) {
     const struct series_info info = series_reader_info(reader, series[0]);
     char path[PATH_MAX], folder[EVENTS_TASK_MOST];
-    uint64_t points;
+    uint64_t points = 0;
     size_t length;
 
     if (snprintf(path, sizeof path, "%s", wish->directory) >= (int)sizeof path)
