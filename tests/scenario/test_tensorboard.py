@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event files that tasks write become series of their run, and series become event files."""
 import json
+import os
 import pathlib
+import signal
 import struct
 import textwrap
 import time
@@ -141,6 +143,36 @@ def test_a_damaged_and_a_cut_record_cost_nothing_else(stage):
     (entry,) = stage.metrics("@", "loss")
     assert [point["step"] for point in entry["points"]] == [0, 1, 2, 3, 5, 7, 8]
     assert "damaged or cut records in event files of the outputs: 3; they were passed over" in ended.err
+
+
+def test_a_killed_supervisor_loses_and_doubles_nothing(stage):
+    stage.task(
+        """
+        writer = Writer()
+        for step in range(400):
+            writer.add("loss", step, step)
+            if step == 200:
+                open("half", "w").close()
+                wait_for("go")
+        open("all", "w").close()
+        time.sleep(600)
+        """
+    )
+    run = stage.myelin("run", "-d", "job.yml")[0].strip()
+    stage.scenario.wait_for("half")
+    while not stage.metrics(run, "loss"):
+        time.sleep(0.1)
+    directory = pathlib.Path(json.loads(stage.myelin("status", run, "--json")[0])["paths"]["run"])
+    keeper = int((directory / "lock").read_text())
+    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+    (stage.scenario.directory / "go").touch()
+    stage.scenario.wait_for("all")
+    os.kill(keeper, signal.SIGSTOP)
+    for pid in [*map(int, children), keeper]:
+        os.kill(pid, signal.SIGKILL)
+    for _ in range(2):
+        (entry,) = stage.metrics(run, "loss")
+        assert [point["step"] for point in entry["points"]] == list(range(400))
 
 
 def test_a_run_that_resumes_another_does_not_take_its_numbers(stage):

@@ -2,10 +2,10 @@
 # shellcheck shell=bash disable=SC2034
 # Event files: what others write is tracked, and what myelin writes is read, to the same numbers as
 # TensorBoard's own reader gives.
-packages=python3-venv
+packages="python3-venv python3-torch"
 venv=tensorboard
 
-prepare() { make_venv tensorboard tensorboard.txt; }
+prepare() { make_venv tensorboard tensorboard.txt --system-site-packages; }
 
 # A training that knows nothing of myelin: by tensorboardX, and by TensorBoard's own writer with tensors.
 write_training() {
@@ -38,7 +38,6 @@ for step in range(200):
     writer.add_event(event)
 writer.close()
 PY
-    printf 'version: 1\nkind: experiment\nrun:\n  cmd: python3 train.py\n' >job.yml
 }
 
 # compare.py DIR JSON: the scalars that TensorBoard finds below DIR are the series of `metrics --json`.
@@ -81,8 +80,10 @@ print(sum(map(len, found.values())), "points of", len(found), "series are equal"
 PY
 }
 
+# track WRITE: the training that WRITE writes, and its metrics.
 track() {
-    write_training
+    "$1"
+    printf 'version: 1\nkind: experiment\nrun:\n  cmd: python3 train.py\n' >job.yml
     write_comparison
     myelin run job.yml
     expect_status 0
@@ -92,15 +93,44 @@ track() {
 }
 
 test_what_others_write_is_tracked_to_the_numbers_that_tensorboard_reads() {
-    track
+    track write_training
     python3 compare.py home/.myelin/runs/1/outputs metrics.json >out 2>err || fail "the numbers differ"
     expect_out '^2302 points of 8 series are equal$'
 }
 
 test_what_is_exported_is_read_by_tensorboard_to_the_same_numbers() {
-    track
+    track write_training
     myelin export @ --tensorboard exported
     expect_status 0
     python3 compare.py exported metrics.json >out 2>err || fail "the numbers differ"
     expect_out '^2302 points of 8 series are equal$'
+}
+
+write_torch_training() {
+    cat >train.py <<'PY'
+import os
+import torch
+from torch.utils.tensorboard import SummaryWriter
+
+torch.manual_seed(1)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+x = torch.randn(256, 4)
+y = x @ torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+writer = SummaryWriter(os.environ["MYELIN_OUTPUTS_PATH"])
+for step in range(100):
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    writer.add_scalar("loss", loss, step)
+    writer.add_scalar("norm", model.weight.norm(), step, new_style=True)
+writer.close()
+PY
+}
+
+test_a_pytorch_training_is_tracked_by_its_event_files_alone() {
+    track write_torch_training
+    python3 compare.py home/.myelin/runs/1/outputs metrics.json >out 2>err || fail "the numbers differ"
+    expect_out '^200 points of 2 series are equal$'
 }

@@ -123,3 +123,46 @@ meet()'
     expect_over_soon
     expect_nobody_left
 }
+
+# Keras writes for TensorBoard by a callback; TensorFlow reads it again by an iterator of its own.
+test_a_keras_training_is_tracked_by_its_event_files_alone() {
+    cat >train.py <<'EOF'
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(1)
+x = tf.random.normal((256, 4))
+y = tf.reduce_sum(x, 1)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(optimizer="sgd", loss="mse", metrics=["mae"])
+model.fit(x, y, epochs=12, validation_split=0.25, verbose=0, callbacks=[
+    tf.keras.callbacks.TensorBoard(os.environ["MYELIN_OUTPUTS_PATH"], write_graph=True, histogram_freq=1)])
+EOF
+    cat >compare.py <<'EOF'
+import glob, json, os, sys
+import tensorflow as tf
+
+found = {}
+for path in glob.glob(sys.argv[1] + "/**/*tfevents*", recursive=True):
+    folder = os.path.relpath(os.path.dirname(path), sys.argv[1])
+    for event in tf.compat.v1.train.summary_iterator(path):
+        for value in event.summary.value:
+            if value.metadata.plugin_data.plugin_name == "scalars":
+                found.setdefault(folder + "/" + value.tag, []).append(
+                    [event.step, float(tf.make_ndarray(value.tensor))])
+ours = {series["name"]: [[point["step"], point["value"]] for point in series["points"]]
+        for series in json.load(open(sys.argv[2])) if not series["name"].startswith("system/")}
+assert found and found == ours, (found, ours)
+assert ours["train/epoch_loss"][-1][1] < ours["train/epoch_loss"][0][1] / 2
+print(sum(map(len, found.values())), "points are equal, of", *sorted(found))
+EOF
+    printf 'version: 1\nkind: experiment\nrun:\n  cmd: python3 train.py\n' >job.yml
+    myelin run job.yml
+    expect_status 0
+    myelin metrics @ '*' --json
+    expect_status 0
+    cp out metrics.json
+    python3 compare.py home/.myelin/runs/1/outputs metrics.json >out 2>err || fail "the numbers differ"
+    expect_out '^[0-9]+ points are equal, of .*train/epoch_loss.* validation/epoch_mae'
+}
