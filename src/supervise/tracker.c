@@ -31,6 +31,7 @@ struct tracker {
     struct series_store *store; /* NULL: there was nothing to keep yet */
     struct fold *fold;
     struct events_follow *events;
+    bool is_held_up; /* there was something to keep, and no store for it */
     struct event *timer;
     uint64_t record_bytes;
     struct buf last[KINDS]; /* the last record of each kind */
@@ -160,8 +161,10 @@ static bool step(struct tracker *tracker, enum fold_extent extent) {
         tell(tracker, &tracker->has_told_events,
              "there are more event files or folders in the outputs than are followed: "
              "docs/tensorboard.md has the limits");
-    if (!(tracker->store || has_events || has_entries(tracker->options.rundir->spool)) ||
-        !open_store(tracker))
+    if (!(tracker->store || has_events || has_entries(tracker->options.rundir->spool)))
+        return false;
+    tracker->is_held_up = !open_store(tracker);
+    if (tracker->is_held_up)
         return false;
     /* The commit of the fold is that of the events, too. */
     if ((has_events && events_follow_read(tracker->events, events, tracker->store, tracker->attempt,
@@ -411,7 +414,7 @@ static void settle_record(const struct run_record *record) {
     for (int i = 0; i < STEPS_MOST && step(tracker, is_over ? FOLD_OVER : FOLD_LIVING); i++)
         continue;
     /* Also where nothing was logged: later the outputs may be those of a run that goes on. */
-    if (is_over && !tracker->has_told_trouble)
+    if (is_over && !tracker->is_held_up && !tracker->has_told_trouble)
         tracker_finish(tracker);
     tracker_free(tracker);
     journal_close(&journal);
