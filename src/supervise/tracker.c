@@ -159,8 +159,8 @@ static bool step(struct tracker *tracker, enum fold_extent extent) {
 
     if (events_follow_is_full(tracker->events))
         tell(tracker, &tracker->has_told_events,
-             "there are more event files or folders in the outputs than are followed: "
-             "docs/tensorboard.md has the limits");
+             "the outputs have as many event files or folders as are followed: of more the numbers "
+             "are left out");
     if (!(tracker->store || has_events || has_entries(tracker->options.rundir->spool)))
         return false;
     tracker->is_held_up = !open_store(tracker);

@@ -92,7 +92,7 @@ void events_follow_forget(struct events_follow *follow) {
 }
 
 bool events_follow_is_full(const struct events_follow *follow) {
-    return follow->is_full;
+    return follow->is_full && follow->files.len > 0;
 }
 
 uint64_t events_bad_total(const struct series_store *store) {
@@ -161,13 +161,14 @@ static void add_entry(struct events_follow *follow, const char *path, unsigned d
     const char *slash = strrchr(path, '/');
     char *copy;
 
-    if (is_file ? has_file(follow, path) : has_folder(follow, path))
-        return;
+    /* The limit comes first: beyond it nothing is compared with all that is known. */
     if (is_file ? follow->files.len >= EVENTS_FILES_MOST
                 : follow->folders.len >= EVENTS_FOLDERS_MOST || depth > EVENTS_DEPTH_MOST) {
         follow->is_full = true;
         return;
     }
+    if (is_file ? has_file(follow, path) : has_folder(follow, path))
+        return;
     copy = strdup(path);
     if (!copy)
         abort();

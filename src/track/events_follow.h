@@ -73,7 +73,8 @@ MUST_CHECK int events_follow_read(struct events_follow *follow, enum events_exte
 /* The store was closed, with what was not committed: the next one's marks count. */
 void events_follow_forget(struct events_follow *follow);
 
-/* There are more files or folders than are followed. */
+/* There are event files, and as many of them or of folders as are followed: more would be left out.
+ */
 bool events_follow_is_full(const struct events_follow *follow);
 
 /* Damaged records over the life of a run; kept with the series. */
