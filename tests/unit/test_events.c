@@ -470,6 +470,28 @@ static void damage_is_counted_and_a_cut_record_waits_until_nobody_writes(void **
     stage_release(&stage);
 }
 
+static void files_beyond_the_limit_are_left_out_and_told(void **state) {
+    const struct point point = { 1, 1700000000000000, 1 };
+    struct bytes bytes = { 0 };
+    struct stage stage;
+    char name[64];
+
+    (void)state;
+    stage_make(&stage);
+    events_put_scalar(&bytes, "loss", &point);
+    for (int i = 0; i < EVENTS_FILES_MOST; i++) {
+        snprintf(name, sizeof name, "%d.tfevents", i);
+        append(&stage, name, bytes.data, bytes.len);
+    }
+    assert_int_equal(step(&stage, EVENTS_OVER).points, EVENTS_FILES_MOST);
+    assert_false(events_follow_is_full(stage.follow));
+    append(&stage, "one-more.tfevents", bytes.data, bytes.len);
+    assert_int_equal(step(&stage, EVENTS_OVER).points, 0);
+    assert_true(events_follow_is_full(stage.follow));
+    bytes_release(&bytes);
+    stage_release(&stage);
+}
+
 static void a_record_too_long_to_be_a_scalar_is_passed_over(void **state) {
     const struct point point = { 1, 1700000000000000, 1 };
     const uint64_t length = htole64(EVENTS_RECORD_MOST + 1);
@@ -547,6 +569,7 @@ int main(void) {
         cmocka_unit_test(files_of_two_folders_stay_apart_and_links_are_not_followed),
         cmocka_unit_test(what_stood_there_before_is_not_read_and_a_file_made_anew_is),
         cmocka_unit_test(damage_is_counted_and_a_cut_record_waits_until_nobody_writes),
+        cmocka_unit_test(files_beyond_the_limit_are_left_out_and_told),
         cmocka_unit_test(a_record_too_long_to_be_a_scalar_is_passed_over),
         cmocka_unit_test(what_is_exported_is_followed_to_the_same_series),
     };
