@@ -122,12 +122,13 @@ static int read_model(const struct node *model, models_take take, void *context,
     return 0;
 }
 
-static int read_text(const struct buf *text, models_take take, void *context, struct error *err) {
+int models_dump_parse(const char *text, size_t n, models_take take, void *context,
+                      struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
     const struct node *version, *models;
     struct node root;
 
-    if (json_read(text->data, text->len, &arena, &root, err))
+    if (json_read(text, n, &arena, &root, err))
         return -1;
     version = node_get(&root, "version");
     models = node_get(&root, "models");
@@ -154,7 +155,7 @@ int models_dump_read(const char *home, models_take take, void *context, struct e
         *err = why;
         return -1;
     }
-    if (read_text(&text, take, context, err))
+    if (models_dump_parse(text.data, text.len, take, context, err))
         return error_wrap(err,
                           "'%.200s' cannot be used; mend it, or move it away to go on without "
                           "the aliases",

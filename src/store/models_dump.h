@@ -27,4 +27,8 @@ typedef int (*models_take)(void *context, const struct models_fact *fact, struct
 MUST_CHECK int models_dump_read(const char *home, models_take take, void *context,
                                 struct error *err);
 
+/* The same of a text. */
+MUST_CHECK int models_dump_parse(const char *text, size_t n, models_take take, void *context,
+                                 struct error *err);
+
 #endif
