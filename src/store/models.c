@@ -466,7 +466,7 @@ static int write_alias(struct models *models, const struct model_row *row, const
 
 int models_alias(struct models *models, const struct model_row *row, const char *alias,
                  int64_t *before, struct error *err) {
-    int64_t was;
+    int64_t was = 0;
 
     if (model_alias_check(alias, err) || models_begin(models, err))
         return -1;
