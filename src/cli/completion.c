@@ -121,7 +121,7 @@ void completion_bash(FILE *out) {
     fputs(bash_start, out);
     for (size_t i = 0; (option = command_option(&command_program, i)); i++)
         if (option->argument)
-            fprintf(out, "        :--%s) ((i++)); [[ ${COMP_WORDS[i]} == = ]] && ((i++)) ;;\n",
+            fprintf(out, "        *:--%s) ((i++)); [[ ${COMP_WORDS[i]} == = ]] && ((i++)) ;;\n",
                     option->name);
     fputs(bash_values, out);
     put_bash_values(out, "*", common_options);
