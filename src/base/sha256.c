@@ -24,6 +24,18 @@ static uint32_t rotate(uint32_t word, int bits) {
     return word >> bits | word << (32 - bits);
 }
 
+/* The j-th round of eight: the words a to h are s[-j], s[1 - j] and so on, modulo 8. */
+static inline void round_of(uint32_t s[static 8], unsigned j, uint32_t input) {
+    const uint32_t a = s[(0 - j) & 7], b = s[(1 - j) & 7], c = s[(2 - j) & 7];
+    const uint32_t e = s[(4 - j) & 7], f = s[(5 - j) & 7], g = s[(6 - j) & 7];
+    uint32_t *d = &s[(3 - j) & 7], *h = &s[(7 - j) & 7];
+    const uint32_t one =
+        *h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + (g ^ (e & (f ^ g))) + input;
+
+    *d += one;
+    *h = one + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));
+}
+
 static void take_block(struct sha256 *hash, const uint8_t *block) {
     uint32_t schedule[64], s[8];
 
@@ -37,16 +49,11 @@ static void take_block(struct sha256 *hash, const uint8_t *block) {
                       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
     }
     memcpy(s, hash->state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        const uint32_t one = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
-                             ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + schedule[i];
-        const uint32_t two = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
-                             ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + two;
-    }
+    /* After eight rounds every word is in its place again: none is ever moved. */
+    for (int i = 0; i < 64; i += 8)
+#pragma GCC unroll 8
+        for (unsigned j = 0; j < 8; j++)
+            round_of(s, j, constants[i + (int)j] + schedule[i + (int)j]);
     for (int i = 0; i < 8; i++)
         hash->state[i] += s[i];
 }

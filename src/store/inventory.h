@@ -17,7 +17,7 @@
 #include "store/journal.h"
 #include "store/record.h"
 
-#define INVENTORY_AT_END ((uint64_t)1 << 30) /* bytes */
+#define INVENTORY_AT_END ((uint64_t)512 << 20) /* bytes */
 
 struct inventory_terms {
     uint64_t bytes_most;                               /* UINT64_MAX: no limit */

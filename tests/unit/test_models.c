@@ -6,10 +6,14 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/sha256.h"
 #include "home.h"
+#include "store/artifact.h"
+#include "store/inventory.h"
 #include "store/models.h"
 #include "store/models_dump.h"
 
@@ -185,6 +189,86 @@ static void processes_at_once_never_share_a_number(void **state) {
     models_close(models);
 }
 
+/* ---- taking stock ---- */
+
+static struct rundir run_with_model(struct home *home) {
+    static const char journal[] =
+        "{\"seq\": 1, \"event\": \"created\", \"uuid\": \"u\", \"counts\": {\"master\": 1}}\n"
+        "{\"seq\": 2, \"event\": \"tracked\", \"kind\": \"artifact\", \"values\": {\"name\": "
+        "\"net\", \"type\": \"model\", \"path\": \"net.bin\"}}\n"
+        "{\"seq\": 3, \"event\": \"status\", \"status\": \"succeeded\"}\n";
+    const struct rundir rundir = home_run(home);
+    char path[PATH_MAX];
+    FILE *file;
+
+    home_write(&rundir, "events.jsonl", journal);
+    snprintf(path, sizeof path, "%s/net.bin", rundir.outputs);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("abc", file);
+    fclose(file);
+    return rundir;
+}
+
+static struct artifact only_artifact(struct home *home, const struct rundir *rundir) {
+    struct run_record record;
+    struct artifacts artifacts;
+    struct error err;
+
+    assert_int_equal(record_read(&record, rundir, &err), 0);
+    assert_int_equal(record.bad_lines, 0);
+    artifacts = artifacts_read(&record, &home->arena);
+    assert_int_equal(artifacts.n, 1);
+    record_release(&record);
+    return artifacts.list[0];
+}
+
+/* As a supervisor does. */
+static void take_stock(const struct rundir *rundir, uint64_t bytes_most) {
+    const struct inventory_terms terms = { .bytes_most = bytes_most };
+    struct run_record record;
+    struct journal journal;
+    struct error err;
+
+    if (record_read(&record, rundir, &err) ||
+        journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) ||
+        inventory_take(&record, &journal, &terms, &err))
+        fail_msg("%s", err.message);
+    journal_close(&journal);
+    record_release(&record);
+}
+
+static void what_is_too_large_at_the_end_is_left_to_who_looks(void **state) {
+    const struct rundir rundir = run_with_model(*state);
+    struct artifact artifact;
+    struct error err;
+    bool is_done;
+
+    take_stock(&rundir, 2);
+    artifact = only_artifact(*state, &rundir);
+    assert_null(artifact.sha256);
+    assert_null(artifact.problem);
+    assert_int_equal(inventory_settle(&rundir, &is_done, &err), 0);
+    assert_true(is_done);
+    artifact = only_artifact(*state, &rundir);
+    assert_int_equal(artifact.version, 1);
+    assert_int_equal(artifact.size, 3);
+    assert_string_equal(artifact.sha256,
+                        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+static void stock_is_taken_once(void **state) {
+    const struct rundir rundir = run_with_model(*state);
+    struct stat before, after;
+
+    take_stock(&rundir, 3);
+    assert_int_equal(stat(rundir.journal, &before), 0);
+    take_stock(&rundir, UINT64_MAX);
+    assert_int_equal(stat(rundir.journal, &after), 0);
+    assert_int_equal(before.st_size, after.st_size);
+    assert_int_equal(only_artifact(*state, &rundir).version, 1);
+}
+
 /* ---- the dump ---- */
 
 struct taken {
@@ -257,6 +341,9 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_number_is_never_given_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_at_once_never_share_a_number, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_too_large_at_the_end_is_left_to_who_looks, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(stock_is_taken_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_dumped_is_read_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dump_that_makes_no_sense_is_an_error, set_up, tear_down),
     };
