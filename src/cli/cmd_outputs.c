@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/outputs_diff.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/tracked.h"
+#include "store/inventory.h"
 #include "store/outputs.h"
 
 /* A file may have been given any time: one beyond what fits is told as the last that does. */
@@ -90,6 +94,99 @@ static int gather(const struct invocation *in, const struct rundir *rundir, stru
     return 0;
 }
 
+/* ---- beside another run ---- */
+
+static int diff(const struct invocation *in, const struct outputs *outputs,
+                const struct rundir *rundir, struct arena *arena, struct error *err) {
+    AUTO(outputs) other_outputs = { 0 };
+    struct rundir other;
+    const struct outputs_side here = { rundir, outputs }, there = { &other, &other_outputs };
+
+    if (runs_find(invocation_value(in, "diff"), arena, &other, err) ||
+        outputs_add(&other_outputs, &other, NULL, err))
+        return -1;
+    outputs_sort(&other_outputs);
+    return invocation_has(in, "json") ? outputs_diff_print_json(&here, &there, err)
+                                      : outputs_diff_print(&here, &there, err);
+}
+
+/* ---- artifacts ---- */
+
+static int print_artifacts_json(const struct artifacts *artifacts, struct error *err) {
+    struct json json;
+
+    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_array(&json);
+    for (size_t i = 0; i < artifacts->n; i++)
+        json_artifact(&json, &artifacts->list[i]);
+    json_end(&json);
+    return json_finish(&json, err);
+}
+
+static void print_artifacts(const struct artifacts *artifacts, const struct rundir *rundir) {
+    static const char *const heads[] = { "ARTIFACT", "TYPE", "VERSION", "SIZE", "FILES", "SHA256" };
+    struct table table;
+
+    if (artifacts->n == 0) {
+        fprintf(stderr, "run %s has logged no artifacts\n", rundir->id);
+        return;
+    }
+    table_init(&table, ARRAY_LEN(heads));
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++)
+        table_cell(&table, "%s", heads[i]);
+    for (size_t i = 0; i < artifacts->n; i++) {
+        const struct artifact *artifact = &artifacts->list[i];
+
+        table_cell(&table, "%s", runs_text(&table.arena, artifact->name, 0));
+        table_cell(&table, "%s", runs_text(&table.arena, artifact->type, 0));
+        if (artifact->version > 0)
+            table_cell(&table, "%" PRId64, artifact->version);
+        else
+            table_cell(&table, "%s", "");
+        table_cell(&table, "%s", runs_bytes(&table.arena, artifact->size));
+        table_cell(&table, "%" PRIu64, artifact->files);
+        table_cell(&table, "%s",
+                   artifact->problem  ? runs_text(&table.arena, artifact->problem, 0)
+                   : artifact->sha256 ? artifact->sha256
+                                      : "");
+    }
+    table_print(&table, stdout, terminal_colour(stdout));
+    table_release(&table);
+}
+
+/* What the run's end left unhashed is hashed now. */
+static int show_artifacts(const struct invocation *in, const struct rundir *rundir,
+                          struct arena *arena, struct error *err) {
+    struct artifacts artifacts;
+    struct run_record run;
+    bool is_done;
+    int status = 0;
+
+    if (runs_read(rundir, &run, err))
+        return -1;
+    record_release(&run);
+    if (inventory_settle(rundir, &is_done, err) || record_read(&run, rundir, err))
+        return -1;
+    artifacts = artifacts_read(&run, arena);
+    if (invocation_has(in, "json"))
+        status = print_artifacts_json(&artifacts, err);
+    else
+        print_artifacts(&artifacts, rundir);
+    record_release(&run);
+    return status;
+}
+
+static int list_or_copy(const struct invocation *in, const struct outputs *outputs,
+                        const struct rundir *rundir, struct error *err) {
+    if (invocation_has(in, "copy") && copy(in, outputs, rundir, err))
+        return -1;
+    if (invocation_has(in, "json"))
+        return print_json(outputs, err);
+    if (!invocation_has(in, "copy"))
+        print_table(outputs, rundir);
+    return 0;
+}
+
 static int outputs_command(const struct invocation *in) {
     AUTO(outputs) outputs = { 0 };
     AUTO(arena) arena = ARENA_INIT;
@@ -101,16 +198,19 @@ static int outputs_command(const struct invocation *in) {
         return runs_misuse_without_run(in);
     if (invocation_has(in, "force") && !invocation_has(in, "copy"))
         return invocation_misuse(in, "--force is for --copy");
+    if (invocation_has(in, "diff") + invocation_has(in, "artifacts") + invocation_has(in, "copy") >
+        1)
+        return invocation_misuse(in, "of --copy, --diff and --artifacts only one can be given");
+    if (in->n_operands > 1 && (invocation_has(in, "diff") || invocation_has(in, "artifacts")))
+        return invocation_misuse(in, "a PATH is not for --diff and --artifacts");
     status = runs_find(in->operands[0], &arena, &rundir, &err);
     if (status == 0)
         status = gather(in, &rundir, &outputs, &err);
     outputs_sort(&outputs);
-    if (status == 0 && invocation_has(in, "copy"))
-        status = copy(in, &outputs, &rundir, &err);
-    if (status == 0 && invocation_has(in, "json"))
-        status = print_json(&outputs, &err);
-    else if (status == 0 && !invocation_has(in, "copy"))
-        print_table(&outputs, &rundir);
+    if (status == 0)
+        status = invocation_has(in, "diff")        ? diff(in, &outputs, &rundir, &arena, &err)
+                 : invocation_has(in, "artifacts") ? show_artifacts(in, &rundir, &arena, &err)
+                                                   : list_or_copy(in, &outputs, &rundir, &err);
     if (status) {
         fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
@@ -124,6 +224,10 @@ static const struct option options[] = {
       .kind = ARGUMENT_DIRECTORY,
       .help = "copy the files to DIR, which is made when it is missing" },
     { .name = "force", .help = "with --copy: replace files that exist" },
+    { .name = "diff",
+      .argument = "RUN2",
+      .help = "compare with the files of RUN2 by their content" },
+    { .name = "artifacts", .help = "list what tasks have logged as artifacts, with hashes" },
     { .name = "json", .help = "print a list of JSON objects" },
     { 0 },
 };
@@ -131,13 +235,19 @@ static const struct option options[] = {
 const struct command command_outputs = {
     .name = "outputs",
     .arguments = "RUN [PATH...]",
-    .summary = "list or copy the files that a run has left",
+    .summary = "list, copy or compare the files that a run has left",
     .description = "Lists the files below the outputs directory of a run, or those of each PATH in "
                    "it. Symbolic links are shown, never followed. With `--copy` nothing is copied "
                    "when one of the files exists already, unless `--force` is given.\n"
+                   "\n"
+                   "With `--diff` the files of two runs are compared: those that only one of them "
+                   "has, and those of both whose content differs or is the same. With "
+                   "`--artifacts` the artifacts are listed; what was too large to be hashed when "
+                   "the run ended is hashed now.\n"
                    "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin outputs @                          # all files of the newest run\n"
-                "myelin outputs 12 model --copy ./result   # one directory of run 12\n",
+                "myelin outputs 12 model --copy ./result   # one directory of run 12\n"
+                "myelin outputs 12 --diff 13               # what run 13 has left otherwise\n",
     .run = outputs_command,
 };

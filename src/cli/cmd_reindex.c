@@ -127,7 +127,8 @@ const struct command command_reindex = {
     .summary = "make the ledger of this home again from its runs",
     .description =
         "Makes again what is derived from the directories of the runs: the ledger of who waits and "
-        "who holds what (`$MYELIN_HOME/myelin.db`), and the id of the next run. Runs that died "
+        "who holds what (`$MYELIN_HOME/myelin.db`), the versions of models, and the id of the next "
+        "run. Runs that died "
         "without a word get their end. It is the way out when the ledger is damaged or of another "
         "version; otherwise it changes nothing that counts.\n"
         "\n"

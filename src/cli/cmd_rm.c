@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/runs.h"
 #include "cli/stopping.h"
+#include "store/artifact.h"
+#include "store/models.h"
 #include "store/origin.h"
 #include "store/owner.h"
 #include "store/remove.h"
@@ -63,6 +66,24 @@ static int check_unused(const struct rundir *rundir, struct error *err) {
     return 0;
 }
 
+/* A run without a version of a model never asks the database. */
+static int check_models(const struct rundir *rundir, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct run_record run;
+    struct artifacts artifacts;
+    bool has_model = false;
+
+    if (record_read(&run, rundir, err))
+        return -1;
+    artifacts = artifacts_read(&run, &arena);
+    for (size_t i = 0; i < artifacts.n; i++)
+        has_model |= artifacts.list[i].version > 0;
+    record_release(&run);
+    return has_model ? models_release_run(rundir_home_of(rundir, &arena),
+                                          strtoull(rundir->id, NULL, 10), err)
+                     : 0;
+}
+
 /* Removes under the run's lock: nobody settles or removes it at the same time. */
 static int remove_one(const struct rundir *rundir, bool force, uint64_t *freed, struct error *err) {
     pid_t pid;
@@ -76,7 +97,10 @@ static int remove_one(const struct rundir *rundir, bool force, uint64_t *freed, 
                          rundir->id, rundir->id);
     if ((!force && check_over(rundir, err)) || owner_take(rundir, &lock, err))
         return -1;
-    status = check_unused(rundir, err) || remove_run(rundir, freed, err) ? -1 : 0;
+    status =
+        check_unused(rundir, err) || check_models(rundir, err) || remove_run(rundir, freed, err)
+            ? -1
+            : 0;
     close(lock);
     return status;
 }
@@ -163,7 +187,7 @@ static const struct option options[] = {
 
 static const struct status_help statuses[] = {
     { "0", "all of them are removed" },
-    { "1", "one of them does not exist, is going on, or cannot be removed" },
+    { "1", "one of them does not exist, is going on, is needed, or cannot be removed" },
     { "2", "the command line is wrong" },
     { "130", "an interrupt ended the waiting for a run's end: it goes on ending, and is kept" },
     { 0 },
@@ -176,7 +200,8 @@ const struct command command_rm = {
     .description = "Removes the directory of each run and says how much space that has freed. "
                    "Symbolic links in it are removed, not followed. A run that is going on is not "
                    "removed unless `--force` is given; one whose outputs a resumed run goes on "
-                   "with is not removed before that run.\n"
+                   "with is not removed before that run, and one with a model that has an alias "
+                   "not before that alias is taken away (`myelin model alias`).\n"
                    "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin rm 12 13 14     # three runs\n"

@@ -59,7 +59,8 @@ struct command {
      * kept as it stands; the others are wrapped. `Backticks` enclose what is typed. */
     const char *description;
     const struct option *options; /* ended by a row without a name; NULL: none */
-    enum argument_kind operand_kind;
+    const char *const *verbs;     /* what the first operand may be, ended by NULL; NULL: anything */
+    enum argument_kind operand_kind;    /* of the other operands */
     const char *const *operand_choices; /* with ARGUMENT_CHOICE */
     const char *examples;               /* lines "command  # what it does", or NULL */
     const struct status_help *statuses; /* ended by a row without a status; NULL: the usual ones */

@@ -36,7 +36,7 @@ static const char bash_start[] =
     "\n"
     "_myelin() {\n"
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    local command= ended= i\n"
+    "    local command= verb= ended= i\n"
     "\n"
     "    COMPREPLY=()\n"
     "    # bash makes three words of --name=value.\n"
@@ -51,6 +51,8 @@ static const char bash_start[] =
 
 static const char bash_values[] = "        :-*) ;;\n"
                                   "        :*) command=${COMP_WORDS[i]} ;;\n"
+                                  "        *:-*) ;;\n"
+                                  "        *) verb=${verb:-${COMP_WORDS[i]}} ;;\n"
                                   "        esac\n"
                                   "    done\n"
                                   "\n"
@@ -119,7 +121,7 @@ void completion_bash(FILE *out) {
     fputs(bash_start, out);
     for (size_t i = 0; (option = command_option(&command_program, i)); i++)
         if (option->argument)
-            fprintf(out, "        :--%s) ((i++)); [[ ${COMP_WORDS[i]} == = ]] && ((i++)) ;;\n",
+            fprintf(out, "        *:--%s) ((i++)); [[ ${COMP_WORDS[i]} == = ]] && ((i++)) ;;\n",
                     option->name);
     fputs(bash_values, out);
     put_bash_values(out, "*", common_options);
@@ -137,6 +139,11 @@ void completion_bash(FILE *out) {
         if (!commands[i]->arguments)
             continue;
         fprintf(out, "    %s) ", commands[i]->name);
+        if (commands[i]->verbs) {
+            fputs("if [[ ! $verb ]]; then ", out);
+            put_bash_offer(out, ARGUMENT_CHOICE, commands[i]->verbs);
+            fputs("; return; fi; ", out);
+        }
         put_bash_offer(out, commands[i]->operand_kind, commands[i]->operand_choices);
         fputs(" ;;\n", out);
     }
@@ -248,6 +255,11 @@ void completion_zsh(FILE *out) {
         fprintf(out, "    %s)\n        _arguments -s -S", commands[i]->name);
         put_zsh_options(out, commands[i]);
         if (commands[i]->arguments) {
+            if (commands[i]->verbs) {
+                fputs(" \\\n        '1:what to do:", out);
+                put_zsh_action(out, ARGUMENT_CHOICE, commands[i]->verbs);
+                fputs("'", out);
+            }
             fputs(" \\\n        '*:argument:", out);
             put_zsh_action(out, commands[i]->operand_kind, commands[i]->operand_choices);
             fputs("'", out);

@@ -154,9 +154,13 @@ static int add_operand(struct parser *parser, const char *word, struct error *er
     if (!command->arguments)
         return error_set(err, ERROR_INVALID, "'%s' takes only options, not '%s'", command->name,
                          word);
-    if (is_checked &&
-        check_value(command->operand_kind, command->operand_choices, word, command->arguments, err))
+    if (command->verbs && parser->operands.len == 0) {
+        if (check_choice(word, command->verbs, "what to do", err))
+            return -1;
+    } else if (is_checked && check_value(command->operand_kind, command->operand_choices, word,
+                                         command->arguments, err)) {
         return -1;
+    }
     *VEC_PUSH(&parser->operands) = word;
     return 0;
 }

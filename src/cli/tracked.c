@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/tracked.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/curves.h"
@@ -74,38 +75,91 @@ static void json_parsed(struct json *json, const char *text) {
         json_node(json, &node);
 }
 
+static void json_optional(struct json *json, const char *key, const char *text) {
+    json_key(json, key);
+    json_text(json, text);
+}
+
+void json_artifact(struct json *json, const struct artifact *artifact) {
+    json_object(json);
+    json_optional(json, "name", artifact->name);
+    json_optional(json, "type", artifact->type);
+    json_optional(json, "path", artifact->path);
+    json_key(json, "size");
+    json_int(json, (int64_t)artifact->size);
+    json_key(json, "files");
+    json_int(json, (int64_t)artifact->files);
+    json_optional(json, "sha256", artifact->sha256);
+    json_key(json, "version");
+    if (artifact->version > 0)
+        json_int(json, artifact->version);
+    else
+        json_null(json);
+    json_optional(json, "problem", artifact->problem);
+    json_key(json, "metadata");
+    json_node(json, artifact->metadata);
+    json_end(json);
+}
+
+static void json_artifacts(struct json *json, const struct run_record *run) {
+    AUTO(arena) arena = ARENA_INIT;
+    const struct artifacts artifacts = artifacts_read(run, &arena);
+
+    json_array(json);
+    for (size_t i = 0; i < artifacts.n; i++)
+        json_artifact(json, &artifacts.list[i]);
+    json_end(json);
+}
+
+const char *artifacts_text(const struct run_record *run, struct arena *arena) {
+    const struct artifacts artifacts = artifacts_read(run, arena);
+    AUTO(buf) text = BUF_INIT(LINE_MOST);
+    struct error err;
+
+    for (size_t i = 0; i < artifacts.n && i < VALUES_SHOWN; i++) {
+        const struct artifact *artifact = &artifacts.list[i];
+
+        if (buf_printf(&text, &err, "%s%s", i ? " " : "", runs_text(arena, artifact->name, 80)) ||
+            (artifact->version > 0 && buf_printf(&text, &err, ":%" PRId64, artifact->version)))
+            break;
+    }
+    return text.len ? arena_text(arena, text.data, text.len) : "";
+}
+
 void json_tracked(struct json *json, const struct run_record *run) {
-    for (int kind = 0; kind < TRACKED_KINDS; kind++) {
+    for (int kind = 0; kind < TRACKED_ARTIFACTS; kind++) {
         const struct tracked *tracked = &run->tracked[kind];
 
         json_key(json, tracked_kind_name(kind));
-        if (kind == TRACKED_ARTIFACTS)
-            json_array(json);
-        else
-            json_object(json);
+        json_object(json);
         for (size_t i = 0; i < tracked->n; i++) {
-            if (kind != TRACKED_ARTIFACTS)
-                json_key(json, tracked->values[i].key);
+            json_key(json, tracked->values[i].key);
             json_parsed(json, tracked->values[i].json);
         }
         json_end(json);
     }
+    json_key(json, tracked_kind_name(TRACKED_ARTIFACTS));
+    json_artifacts(json, run);
+}
+
+void json_metric_values(struct json *json, const struct last_values *values) {
+    json_key(json, "metrics");
+    json_array(json);
+    for (size_t i = 0; i < values->n; i++) {
+        json_object(json);
+        json_key(json, "name");
+        json_text(json, values->list[i].name);
+        json_value(json, "last", values->list[i].value);
+        json_key(json, "last_step");
+        json_int(json, values->list[i].step);
+        json_end(json);
+    }
+    json_end(json);
 }
 
 void json_last_values(struct json *json, const struct rundir *rundir) {
     AUTO(arena) arena = ARENA_INIT;
     const struct last_values values = last_values_read(rundir, &arena);
 
-    json_key(json, "metrics");
-    json_array(json);
-    for (size_t i = 0; i < values.n; i++) {
-        json_object(json);
-        json_key(json, "name");
-        json_text(json, values.list[i].name);
-        json_value(json, "last", values.list[i].value);
-        json_key(json, "last_step");
-        json_int(json, values.list[i].step);
-        json_end(json);
-    }
-    json_end(json);
+    json_metric_values(json, &values);
 }

@@ -7,6 +7,7 @@
 #define CLI_TRACKED_H
 
 #include "codec/json.h"
+#include "store/artifact.h"
 #include "store/record.h"
 
 /* The last value that the task with the least rank has logged under a name. */
@@ -30,8 +31,14 @@ const char *last_values_text(const struct last_values *values, size_t most, stru
 /* "lr=0.1 layers=[1,2]"; "" for none. */
 const char *tracked_text(const struct tracked *tracked, struct arena *arena);
 
+/* "config.json mnist:3": the names, with the version of models. "" for none. */
+const char *artifacts_text(const struct run_record *run, struct arena *arena);
+void json_artifact(struct json *json, const struct artifact *artifact);
+
 /* Members of a run's object: `params`, `tags`, `summary`, `artifacts` and `metrics`. */
 void json_tracked(struct json *json, const struct run_record *run);
 void json_last_values(struct json *json, const struct rundir *rundir);
+void json_metric_values(struct json *json,
+                        const struct last_values *values); /* the member `metrics` */
 
 #endif

@@ -78,6 +78,14 @@ static int fail(const struct ledger *ledger, int code, struct error *err) {
     }
 }
 
+int ledger_fail(const struct ledger *ledger, int code, struct error *err) {
+    return fail(ledger, code, err);
+}
+
+struct sqlite3 *ledger_database(struct ledger *ledger) {
+    return ledger->db;
+}
+
 void ledger_blame(const char *home, struct error *err) {
     static const char *const names[] = { "myelin.db-shm", "myelin.db" };
     char path[PATH_MAX], who[96];

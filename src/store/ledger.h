@@ -46,6 +46,11 @@ bool ledger_was_moved(struct ledger *ledger);
 /* Adds to ERROR_UNAVAILABLE which process is in the way, where the kernel tells. */
 void ledger_blame(const char *home, struct error *err);
 
+/* For the other tables of the same file (models.h), which have their own versions: the database,
+ * and what SQLite says as a sentence with a way out. */
+struct sqlite3 *ledger_database(struct ledger *ledger);
+int ledger_fail(const struct ledger *ledger, int code, struct error *err);
+
 /* A transaction for writing: no other writer is between these two. */
 MUST_CHECK int ledger_begin(struct ledger *ledger, struct error *err);
 MUST_CHECK int ledger_commit(struct ledger *ledger, struct error *err);

@@ -208,6 +208,7 @@ void outputs_release(struct outputs *outputs) {
 struct copying {
     const char *directory;
     int from, to;
+    size_t strip;
     enum outputs_manner manner;
     const struct outputs_progress *progress; /* or NULL */
     uint64_t *copied;                        /* bytes */
@@ -243,6 +244,30 @@ static int open_parent(int fd, const char *path, bool make, char name[static NAM
     return at;
 }
 
+int outputs_open(const struct rundir *rundir, const char *path, struct error *err) {
+    char name[NAME_MAX + 1];
+    int depth, parent = -1, fd = -1, from = open_outputs(rundir, err);
+    struct stat st;
+
+    if (from < 0)
+        return -1;
+    parent = open_parent(from, path, false, name, &depth);
+    if (parent >= 0)
+        fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        error_set_errno(err, errno, "outputs/%.300s of run %s", path, rundir->id);
+    else if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        error_set(err, ERROR_NOT_FOUND, "outputs/%.300s of run %s is not a file any more", path,
+                  rundir->id);
+        close(fd);
+        fd = -1;
+    }
+    if (parent >= 0)
+        close(parent);
+    close(from);
+    return fd;
+}
+
 static int copy_failed(const struct copying *copying, const struct output *output) {
     return error_set_errno(copying->err, errno, "cannot copy to '%.150s/%.250s'",
                            copying->directory, output->path);
@@ -251,7 +276,7 @@ static int copy_failed(const struct copying *copying, const struct output *outpu
 /* Fails where the destination has a file of that path already. */
 static int check_free(const struct copying *copying, const struct output *output) {
     char name[NAME_MAX + 1];
-    int depth, at = open_parent(copying->to, output->path, false, name, &depth);
+    int depth, at = open_parent(copying->to, output->path + copying->strip, false, name, &depth);
     struct stat st;
     bool is_there;
 
@@ -360,6 +385,15 @@ static int copy_link(const struct copying *copying, const char *target, int at, 
     return symlinkat(target, at, name);
 }
 
+/* How many directories of the copy a file is below. */
+static int depth_in_copy(const struct copying *copying, const struct output *output) {
+    int depth = 0;
+
+    for (const char *p = output->path + copying->strip; (p = strchr(p, '/')); p++)
+        depth++;
+    return depth;
+}
+
 /* *left_out grows by a link that would lead out. */
 static int copy_one(const struct copying *copying, const struct output *output, size_t *left_out) {
     char name[NAME_MAX + 1];
@@ -368,12 +402,12 @@ static int copy_one(const struct copying *copying, const struct output *output, 
     source = open_parent(copying->from, output->path, false, name, &depth);
     if (source < 0)
         return copy_failed(copying, output);
-    if (output->target && !stays_inside(output->target, depth)) {
+    if (output->target && !stays_inside(output->target, depth_in_copy(copying, output))) {
         ++*left_out;
         close(source);
         return 0;
     }
-    at = open_parent(copying->to, output->path, true, name, &depth);
+    at = open_parent(copying->to, output->path + copying->strip, true, name, &depth);
     if (at >= 0)
         status = output->target ? copy_link(copying, output->target, at, name)
                                 : copy_file(copying, source, at, name);
@@ -404,6 +438,7 @@ int outputs_copy(const struct outputs *outputs, const struct rundir *rundir, con
                  size_t *left_out, struct error *err) {
     uint64_t copied = 0;
     struct copying copying = { .directory = directory,
+                               .strip = outputs->strip,
                                .manner = manner,
                                .progress = progress,
                                .copied = &copied,

@@ -28,6 +28,7 @@ struct output {
 struct outputs {
     struct arena arena;
     VEC(struct output) list; /* by path */
+    size_t strip;            /* bytes of each path that a copy is without */
 };
 
 /* Adds a file, or all files of a directory, below outputs/; NULL for all. Fails with
@@ -36,6 +37,9 @@ MUST_CHECK int outputs_add(struct outputs *outputs, const struct rundir *rundir,
                            struct error *err);
 void outputs_sort(struct outputs *outputs); /* and drops what was added twice */
 void outputs_release(struct outputs *outputs);
+
+/* Opens one file of the list to read; what is not a file any more is ERROR_NOT_FOUND. */
+MUST_CHECK int outputs_open(const struct rundir *rundir, const char *path, struct error *err);
 
 enum outputs_manner {
     OUTPUTS_NEW_ONLY,  /* a file that exists is an error, found before anything is copied */

@@ -314,8 +314,9 @@ static struct tracked_value *tracked_place(struct run_record *record, struct tra
     return &tracked->values[tracked->n++];
 }
 
-static bool track(struct run_record *record, int kind, const char *key, const struct node *value) {
-    struct tracked_value *place = tracked_place(record, &record->tracked[kind], key);
+static bool track(struct run_record *record, struct tracked *tracked, const char *key,
+                  const struct node *value) {
+    struct tracked_value *place = tracked_place(record, tracked, key);
     AUTO(buf) text = BUF_INIT(TRACKED_BYTES_MAX);
     struct json json;
     struct error err;
@@ -335,26 +336,39 @@ static bool on_tracked(struct run_record *record, const struct node *line) {
     if (!name || !values || values->kind != NODE_MAP)
         return false;
     if (strcmp(name, "artifact") == 0)
-        return (key = text_of(values, "name")) && track(record, TRACKED_ARTIFACTS, key, values);
+        return (key = text_of(values, "name")) &&
+               track(record, &record->tracked[TRACKED_ARTIFACTS], key, values);
     for (int kind = 0; kind < TRACKED_ARTIFACTS; kind++) {
         if (strcmp(name, tracked_kind_name(kind)) != 0)
             continue;
         for (size_t i = 0; i < values->count; i++)
-            if (!track(record, kind, values->members[i].key, &values->members[i].value))
+            if (!track(record, &record->tracked[kind], values->members[i].key,
+                       &values->members[i].value))
                 return false;
         return true;
     }
     return false;
 }
 
+static bool on_artifact(struct run_record *record, const struct node *line) {
+    const char *name = text_of(line, "name");
+
+    return name && track(record, &record->found, name, line);
+}
+
+/* Whether it is still told after the end. */
+static bool outlasts_run(const char *event) {
+    return strcmp(event, "tracked") == 0 || strcmp(event, "artifact") == 0;
+}
+
 static const struct {
     const char *event;
     bool (*apply)(struct run_record *record, const struct node *line);
 } events[] = {
-    { "created", on_created }, { "status", on_status }, { "task", on_task },
-    { "checked", on_checked }, { "notice", on_notice }, { "phase", on_phase },
-    { "attempt", on_attempt }, { "queued", on_claim },  { "reserved", on_claim },
-    { "tracked", on_tracked },
+    { "created", on_created }, { "status", on_status },     { "task", on_task },
+    { "checked", on_checked }, { "notice", on_notice },     { "phase", on_phase },
+    { "attempt", on_attempt }, { "queued", on_claim },      { "reserved", on_claim },
+    { "tracked", on_tracked }, { "artifact", on_artifact },
 };
 
 void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {
@@ -367,7 +381,7 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
 
     *notice = NULL;
     if (json_read(line, n, &scratch, &node, &err) == 0 && (event = text_of(&node, "event")) &&
-        (!was_final || strcmp(event, "tracked") == 0)) {
+        (!was_final || outlasts_run(event))) {
         for (size_t i = 0; i < ARRAY_LEN(events); i++)
             if (strcmp(events[i].event, event) == 0) {
                 good = events[i].apply(record, &node);

@@ -4,8 +4,8 @@
  * by whoever looks at it years later. Feeding the same lines gives the same record.
  *
  * Final is final: what follows the line that ends a run is counted as bad and changes nothing
- * else, but for what tasks have logged, which may be read from their spools later. Tasks whose end
- * no line tells ended with the run.
+ * else, but for what tasks have logged, which may be read from their spools later, and what their
+ * artifacts are, which may be looked up later. Tasks whose end no line tells ended with the run.
  *
  * A run may be attempted more than once (supervise/attempts.h). What is known of the tasks is
  * that of the newest attempt; of those before it the record keeps how each ended.
@@ -79,6 +79,7 @@ struct run_record {
     uint32_t n_over;     /* attempts whose end is known */
 
     struct tracked tracked[TRACKED_KINDS];
+    struct tracked found; /* the `artifact` lines by name: what the artifacts are (artifact.h) */
 
     uint32_t n_role[ROLE_COUNT], n_tasks;
     struct task *task_names;   /* role and index by rank; no profiles */

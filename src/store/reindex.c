@@ -10,6 +10,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "store/models.h"
+
 enum { BUSY_MS = 2000, ASIDE_MOST = 1000 };
 
 /* ---- is it sound? ---- */
@@ -172,7 +174,7 @@ int reindex(const char *home, struct reindexed *out, struct error *err) {
     if (ledger_check_filesystem(home, (long)fs.f_type, err))
         return -1;
     if ((stat(path, &st) == 0 && st.st_size > 0 && examine(path, &done, err)) ||
-        fill(home, &done, err)) {
+        fill(home, &done, err) || models_rebuild(home, err)) {
         ledger_blame(home, err);
         return -1;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes again what a home derives from its runs: the ledger, from the journals of living runs, and
- * the id that the next run gets. A ledger that cannot be used is put aside under another name, with
- * what belongs to it, and is never deleted. Runs that go on keep what they hold.
+ * Makes again what a home derives from its runs: the ledger, from the journals of living runs, the
+ * versions of models (models.h), and the id that the next run gets. A ledger that cannot be used is
+ * put aside under another name, with what belongs to it, and is never deleted. Runs that go on keep
+ * what they hold.
  */
 #ifndef STORE_REINDEX_H
 #define STORE_REINDEX_H

@@ -367,6 +367,10 @@ void tracker_gang_over(struct tracker *tracker) {
     tell(tracker, &tracker->has_told_damage, sentence);
 }
 
+bool tracker_has_artifacts(const struct tracker *tracker) {
+    return tracker->last[MYELIN_ARTIFACT].len > 0;
+}
+
 /* Takes away the folders of a spool that is empty: a run that has one has something to fold. */
 static void remove_spool(const struct tracker *tracker) {
     DIR *dir = opendir(tracker->options.rundir->spool);

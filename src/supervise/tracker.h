@@ -48,6 +48,9 @@ void tracker_grant(struct tracker *tracker, const gpu_set *gpus);
  * the spool, with a notice. */
 void tracker_gang_over(struct tracker *tracker);
 
+/* Whether a task has logged an artifact. */
+bool tracker_has_artifacts(const struct tracker *tracker);
+
 /* The run is over: its series are made compact. */
 void tracker_finish(struct tracker *tracker);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Feeds any lines to a record. Beyond "no crash": the record is sane, a second one that is fed the
- * same is the same, and nothing changes a run that is over.
+ * same is the same, and nothing changes how a run that is over has ended.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "store/artifact.h"
 #include "store/claim.h"
 #include "store/record.h"
 
@@ -66,10 +67,27 @@ static void feed(struct run_record *record, const char *text, size_t size) {
 
         record_feed(record, text, n, &notice);
         require(!notice || strlen(notice) <= n);
-        require(!was_final || (record->state == before && record->seq == seq &&
-                               record->bad_lines == bad + 1 && !notice));
+        /* What was logged, and what the artifacts are, may be told after the end. */
+        require(!was_final || (record->state == before && !notice));
+        require(record->bad_lines - bad <= 1 && (record->bad_lines == bad || record->seq == seq));
         text += n + (end != NULL);
         size -= n + (end != NULL);
+    }
+}
+
+/* Each has a name that is its own, and a version only with a hash. */
+static void check_artifacts(const struct run_record *record) {
+    AUTO(arena) arena = ARENA_INIT;
+    const struct artifacts artifacts = artifacts_read(record, &arena);
+
+    require(artifacts.n <= record->tracked[TRACKED_ARTIFACTS].n);
+    for (size_t i = 0; i < artifacts.n; i++) {
+        const struct artifact *artifact = &artifacts.list[i];
+
+        require(artifact->name && artifact->path && artifact->version >= 0 && artifact->step >= -1);
+        require(!artifact->problem || (!artifact->sha256 && artifact->version == 0));
+        for (size_t j = 0; j < i; j++)
+            require(strcmp(artifacts.list[j].name, artifact->name) != 0);
     }
 }
 
@@ -103,6 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     feed(&record, (const char *)data, size);
     feed(&again, (const char *)data, size);
     check_sane(&record);
+    check_artifacts(&record);
     require(record.state == again.state && record.seq == again.seq &&
             record.bad_lines == again.bad_lines && record.n_tasks == again.n_tasks &&
             record.exit_status == again.exit_status && record.elapsed_s == again.elapsed_s);

@@ -220,6 +220,9 @@ bash_completion() {
     completes 'bash zsh' completion ''
     completes version help vers
     completes '' version ''
+    completes 'ls show get alias' model ''
+    completes show model --color = never --json s
+    completes --remove model alias net:1 best --rem
     completes '' completion -- --c
     completes '--version --color --help' --
     for name in "${names[@]}"; do
@@ -227,6 +230,8 @@ bash_completion() {
     done
     [[ " ${names[*]} " == *" run "* ]] || return
     touch polyaxonfile.yml
+    mkdir showroom
+    completes showroom model get net:1 show
     completes polyaxonfile.yml run polyaxonf
     completes polyaxonfile.yml --color never run --color = auto polyaxonf
 }
@@ -235,7 +240,7 @@ zsh_completion() {
     expect 0 completion zsh; cp out script
     zsh -n script || fail "zsh cannot read its script"
     zsh -f "$root/tests/style/complete.zsh" "$scratch/script" 'myelin vers' 'myelin version --js' \
-        'myelin completion z' 'myelin --color al' 'myelin help --color=n' 'myelin help vers' >out 2>&1
+        'myelin completion z' 'myelin --color al' 'myelin help --color=n' 'myelin help vers' 'myelin model sh' >out 2>&1
     diff - out >diff <<'END' || fail "zsh completes otherwise: $(cat diff)"
 myelin version 
 myelin version --json 
@@ -243,6 +248,7 @@ myelin completion zsh
 myelin --color always 
 myelin help --color=never 
 myelin help version 
+myelin model show 
 END
 }
 
