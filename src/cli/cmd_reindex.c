@@ -4,13 +4,26 @@
 #include "cli/command.h"
 #include "cli/runs.h"
 #include "codec/json.h"
+#include "search/search.h"
 #include "store/owner.h"
 #include "store/reindex.h"
 #include "supervise/supervisor.h"
 
 struct tally {
     size_t n_runs, n_living, n_settled;
+    uint64_t n_indexed;
 };
+
+/* The index over all runs is thrown away and made again. */
+static int index_runs(const char *home, struct tally *tally, struct error *err) {
+    struct search_index *index;
+
+    index_discard(home);
+    if (search_open(home, runs_read, &index, &tally->n_indexed, err))
+        return -1;
+    index_free(index);
+    return 0;
+}
 
 /* Ends what died without a word, so that nothing of it counts as held. */
 static int settle_all(const char *home, struct tally *tally, struct error *err) {
@@ -58,6 +71,8 @@ static void say(struct arena *arena, const char *home, const struct tally *tally
     printf(": %zu run%s something, %zu wait%s\n", done->n_holding,
            done->n_holding == 1 ? " holds" : "s hold", done->n_waiting,
            done->n_waiting == 1 ? "s" : "");
+    printf("index: %s/index.db, made anew from %llu run%s\n", path,
+           (unsigned long long)tally->n_indexed, tally->n_indexed == 1 ? "" : "s");
     printf("next run: %lu\n", done->next_id);
 }
 
@@ -79,6 +94,7 @@ static int print_json(const struct tally *tally, const struct reindexed *done) {
         { "runs", tally->n_runs },       { "living", tally->n_living },
         { "settled", tally->n_settled }, { "holding", done->n_holding },
         { "waiting", done->n_waiting },  { "next_id", done->next_id },
+        { "indexed", tally->n_indexed },
     };
     struct json json;
     struct error err;
@@ -107,7 +123,7 @@ static int reindex_home(const struct invocation *in) {
     if (in->n_operands > 0)
         return invocation_misuse(in, "it takes no arguments: the home is $MYELIN_HOME");
     if (runs_home(&arena, &home, &err) || settle_all(home, &tally, &err) ||
-        reindex(home, &done, &err)) {
+        reindex(home, &done, &err) || index_runs(home, &tally, &err)) {
         fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
@@ -124,10 +140,11 @@ static const struct option options[] = {
 
 const struct command command_reindex = {
     .name = "reindex",
-    .summary = "make the ledger of this home again from its runs",
+    .summary = "make the ledger and the index of this home again from its runs",
     .description =
         "Makes again what is derived from the directories of the runs: the ledger of who waits and "
-        "who holds what (`$MYELIN_HOME/myelin.db`), the versions of models, and the id of the next "
+        "who holds what (`$MYELIN_HOME/myelin.db`), the versions of models, the index that `runs` "
+        "looks into (`index.db`), and the id of the next "
         "run. Runs that died "
         "without a word get their end. It is the way out when the ledger is damaged or of another "
         "version; otherwise it changes nothing that counts.\n"

@@ -6,6 +6,7 @@
 /* To add a command: a line here, its row below, and its name in `command_names` of meson.build. */
 extern const struct command command_attach;
 extern const struct command command_check;
+extern const struct command command_compare;
 extern const struct command command_completion;
 extern const struct command command_copy;
 extern const struct command command_export;
@@ -24,6 +25,7 @@ extern const struct command command_restart;
 extern const struct command command_resume;
 extern const struct command command_rm;
 extern const struct command command_run;
+extern const struct command command_runs;
 extern const struct command command_schema;
 extern const struct command command_status;
 extern const struct command command_stop;
@@ -32,19 +34,13 @@ extern const struct command command_why;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,     &command_check,
-    &command_plan,    &command_ps,
-    &command_status,  &command_why,
-    &command_logs,    &command_metrics,
-    &command_attach,  &command_stop,
-    &command_kill,    &command_restart,
-    &command_resume,  &command_copy,
-    &command_outputs, &command_export,
-    &command_model,   &command_rm,
-    &command_node,    &command_reindex,
-    &command_schema,  &command_completion,
-    &command_man,     &command_help,
-    &command_version, NULL,
+    &command_run,     &command_check,   &command_plan,    &command_ps,
+    &command_runs,    &command_compare, &command_status,  &command_why,
+    &command_logs,    &command_metrics, &command_attach,  &command_stop,
+    &command_kill,    &command_restart, &command_resume,  &command_copy,
+    &command_outputs, &command_export,  &command_model,   &command_rm,
+    &command_node,    &command_reindex, &command_schema,  &command_completion,
+    &command_man,     &command_help,    &command_version, NULL,
 };
 
 const struct command *command_find(const char *name) {

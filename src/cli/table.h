@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 
-enum { TABLE_COLUMNS_MAX = 12 };
+enum { TABLE_COLUMNS_MAX = 64 };
 
 struct table {
     struct arena arena;

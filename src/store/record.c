@@ -12,7 +12,6 @@ enum {
     JOURNAL_MAX = 1 << 30,
     TASKS_MAX_READ = 1000000,
     ATTEMPTS_MAX_READ = 2000,
-    TRACKED_MAX_READ = 4096,
     TRACKED_BYTES_MAX = 1 << 20
 };
 
@@ -299,7 +298,7 @@ static struct tracked_value *tracked_place(struct run_record *record, struct tra
     for (size_t i = 0; i < tracked->n; i++)
         if (strcmp(tracked->values[i].key, key) == 0)
             return &tracked->values[i];
-    if (tracked->n >= TRACKED_MAX_READ)
+    if (tracked->n >= TRACKED_MOST)
         return NULL;
     /* Whenever the number is a power of two, there is room for as many more. */
     if ((tracked->n & (tracked->n - 1)) == 0) {

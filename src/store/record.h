@@ -21,6 +21,7 @@
 enum { EXIT_STATUS_NONE = -1 };
 
 /* What the tasks have said of the run, by name; a later word replaces an earlier one. */
+enum { TRACKED_MOST = 4096 }; /* names of a kind that are kept */
 enum { TRACKED_PARAMS, TRACKED_TAGS, TRACKED_SUMMARY, TRACKED_ARTIFACTS, TRACKED_KINDS };
 const char *tracked_kind_name(int kind); /* "params" */
 

@@ -6,6 +6,7 @@
 
 #include "codec/json_read.h"
 #include "store/host.h"
+#include "store/record.h"
 #include "track/fold.h"
 
 /* ---- the run ---- */
@@ -49,6 +50,41 @@ void chronicle_created(struct journal *journal, const struct chronicle_birth *bi
         json_key(json, role_name(role));
         json_int(json, plan->n_role[role]);
     }
+    json_end(json);
+    journal_end(journal, JOURNAL_SOON);
+}
+
+static struct json *begin_given(struct journal *journal, const char *kind) {
+    struct json *json = journal_begin(journal, "tracked");
+
+    json_key(json, "kind");
+    json_text(json, kind);
+    json_key(json, "rank");
+    json_null(json);
+    json_key(json, "values");
+    return json;
+}
+
+/* What the file says of a run, as if its tasks had said it before all else: one place to look for
+ * both. Its tags have no values. */
+void chronicle_given(struct journal *journal, const struct plan *plan) {
+    const struct node *tags = plan->tags;
+    struct json *json;
+
+    if (plan->params && plan->params->count > 0 && plan->params->count <= TRACKED_MOST) {
+        json = begin_given(journal, "params");
+        json_node(json, plan->params);
+        journal_end(journal, JOURNAL_SOON);
+    }
+    if (!tags || tags->kind != NODE_LIST || tags->count == 0 || tags->count > TRACKED_MOST)
+        return;
+    json = begin_given(journal, "tags");
+    json_object(json);
+    for (uint32_t i = 0; i < tags->count; i++)
+        if (tags->items[i].kind == NODE_TEXT) {
+            json_key(json, tags->items[i].text);
+            json_bool(json, true);
+        }
     json_end(json);
     journal_end(journal, JOURNAL_SOON);
 }

@@ -22,6 +22,9 @@ struct chronicle_birth {
     const struct origin *origin; /* NULL: none */
 };
 void chronicle_created(struct journal *journal, const struct chronicle_birth *birth);
+/* The params and tags that the file gives, as lines `tracked` of no rank. More than a record keeps
+ * are left out as a whole. */
+void chronicle_given(struct journal *journal, const struct plan *plan);
 
 /* The run goes to a state that is not its last; `reason` may be NULL. */
 void chronicle_status(struct journal *journal, enum state state, const char *reason);

@@ -526,6 +526,7 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                                  .owner = supervisor->owner,
                                                  .directory = supervisor->working_directory,
                                                  .origin = supervisor->options->origin });
+    chronicle_given(&supervisor->journal, supervisor->plan);
     supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
     if (supervisor->options->demand)
         claim_write_queued(&supervisor->journal, supervisor->options->demand);

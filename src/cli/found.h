@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of fields of runs (search/query.h) as `runs` and `compare` show them. */
+#ifndef CLI_FOUND_H
+#define CLI_FOUND_H
+
+#include "codec/json.h"
+#include "search/search.h"
+
+enum { FOUND_MOST = 40 }; /* characters of a cell */
+
+/* The exact value, as programs read it; "" for none. */
+const char *found_text(struct arena *arena, const struct query_field *field,
+                       const struct search_value *value);
+/* In few characters, for people. */
+const char *found_shown(struct arena *arena, const struct query_field *field,
+                        const struct search_value *value);
+void found_json(struct json *json, const struct query_field *field,
+                const struct search_value *value);
+
+#endif
