@@ -84,8 +84,9 @@ static void read_log(struct watcher *w, uint32_t rank) {
     struct log_piece piece;
 
     log->is_over = is_over(w, rank);
-    if ((w->has_news[rank] || log->fd >= 0) &&
-        logread_next(log, w->bytes, sizeof w->bytes, &piece)) {
+    /* Of one that is over it is looked up, and not left to what was told: the journal may have been
+     * read before the news of its first line. */
+    if (logread_next(log, w->bytes, sizeof w->bytes, &piece)) {
         if (piece.lost)
             follow_lost(w->follow, rank, piece.lost);
         else
