@@ -129,8 +129,10 @@ static void enter_bucket(struct chart *chart, int64_t key) {
         return;
     chart->bucket = bucket_of(chart, key);
     chart->low = bucket_start(chart, chart->bucket);
-    chart->high =
-        chart->bucket + 1 < chart->n ? bucket_start(chart, chart->bucket + 1) - 1 : chart->range.to;
+    /* Unsigned: a bucket may start one behind the last key that there is. */
+    chart->high = chart->bucket + 1 < chart->n
+                      ? (int64_t)((uint64_t)bucket_start(chart, chart->bucket + 1) - 1)
+                      : chart->range.to;
     chart->has_bucket = true;
 }
 

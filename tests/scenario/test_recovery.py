@@ -214,7 +214,7 @@ def test_what_reindex_did_can_be_read_by_a_script(scenario):
     damage(scenario)
     code, out, err = say(scenario, "reindex", "--json")
     assert code == 0 and json.loads(out) == {
-        "runs": 0, "living": 0, "settled": 0, "holding": 0, "waiting": 0, "next_id": 1, "ledger_was": "damaged",
+        "runs": 0, "living": 0, "settled": 0, "holding": 0, "waiting": 0, "next_id": 1, "indexed": 0, "ledger_was": "damaged",
         "put_aside": str(scenario.home / "myelin.db.old.1")}, out + err
 
 
