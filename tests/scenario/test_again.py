@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import time
 
 import pytest
@@ -191,7 +190,8 @@ def test_a_stop_while_it_waits_for_the_next_attempt_ends_it_at_once(scenario, co
 
 def supervisor_of(scenario, run):
     keeper = int((scenario.home / "runs" / run / "lock").read_text())
-    return int(subprocess.run(["pgrep", "-P", str(keeper)], capture_output=True, text=True, check=True).stdout)
+    with open(f"/proc/{keeper}/task/{keeper}/children", encoding="ascii") as children:
+        return int(children.read())
 
 
 def test_a_supervisor_that_is_killed_while_it_waits_leaves_nothing_and_a_verdict(scenario):

@@ -13,7 +13,9 @@ def can_mount():
 
 
 def own_mounts():
-    return ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    # The root may be no mount point of its own, whose propagation could be changed.
+    own = ["unshare", "--mount", "--propagation", "unchanged"]
+    return own if os.geteuid() == 0 else [*own, "--map-root-user"]
 
 
 def on_small_disk(scenario, bytes_):
