@@ -375,9 +375,8 @@ def sdk(report, built):
         return
     with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
         os.chmod(scratch, 0o755)
-        for name in people():
-            person = Person(scratch, name)
-            report.step(f"sdk, {name}", lambda: run_pytest(built[0], person, ["sdk/python/tests"]))
+        report.steps([(f"sdk, {name}", functools.partial(run_pytest, built[0], Person(scratch, name),
+                                                         ["sdk/python/tests"])) for name in people()])
 
 
 def scenarios(report, built, names):
