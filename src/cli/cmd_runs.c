@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/found.h"
+#include "cli/metric_rows.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -153,20 +154,10 @@ static int print_json(const struct wishes *wishes, const struct search_result *f
     return json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
 }
 
-static void csv_text(const char *text, bool is_first) {
+static void csv_field(const char *text, bool is_first) {
     if (!is_first)
         putchar(',');
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"')
-            putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
+    csv_text(stdout, text);
 }
 
 static int print_csv(const struct wishes *wishes, const struct search_result *found) {
@@ -174,11 +165,11 @@ static int print_csv(const struct wishes *wishes, const struct search_result *fo
     AUTO(arena) arena = ARENA_INIT;
 
     for (size_t j = 0; j < columns->n; j++)
-        csv_text(columns->orders[j].field.name, j == 0);
+        csv_field(columns->orders[j].field.name, j == 0);
     putchar('\n');
     for (size_t i = 0; i < found->n; i++) {
         for (size_t j = 0; j < columns->n; j++)
-            csv_text(
+            csv_field(
                 found_text(&arena, &columns->orders[j].field, &found->values[i * columns->n + j]),
                 j == 0);
         putchar('\n');

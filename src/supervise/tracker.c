@@ -75,7 +75,6 @@ static int64_t rank_of(void *context, const char *task) {
 
 static int on_record(void *context, const struct fold_record *record) {
     struct tracker *tracker = context;
-
     struct buf *last = &tracker->last[(int)record->kind < KINDS ? record->kind : 0];
     struct error err;
 
@@ -106,11 +105,10 @@ static void close_store(struct tracker *tracker) {
 }
 
 static bool open_store(struct tracker *tracker) {
-    const struct fold_given given = { .directory = tracker->options.rundir->spool,
-                                      .rank = rank_of,
-                                      .record = on_record,
-                                      .context = tracker };
-    struct fold_given with_store = given;
+    struct fold_given given = { .directory = tracker->options.rundir->spool,
+                                .rank = rank_of,
+                                .record = on_record,
+                                .context = tracker };
     struct error err;
 
     if (tracker->store && series_is_broken(tracker->store))
@@ -123,8 +121,8 @@ static bool open_store(struct tracker *tracker) {
             tell_trouble(tracker, &err);
         return false;
     }
-    with_store.store = tracker->store;
-    tracker->fold = fold_new(&with_store);
+    given.store = tracker->store;
+    tracker->fold = fold_new(&given);
     return true;
 }
 

@@ -173,3 +173,16 @@ def scenario(tmp_path):
     yield stage
     left = stage.clean()
     assert not left, f"processes were left: {left}"
+
+
+def compile_logger(tmp_path_factory, text):
+    """A C program that logs by libmyelin, where every user can run it."""
+    where = tmp_path_factory.mktemp("logger")
+    where.chmod(0o755)
+    where.parent.chmod(0o755)
+    (where / "log.c").write_text(text)
+    sdk = pathlib.Path(__file__).resolve().parents[2] / "sdk" / "c"
+    subprocess.run(
+        ["cc", "-O1", "-I", sdk, "-o", where / "log", where / "log.c", sdk / "myelin.c", "-lm", "-lpthread"], check=True
+    )
+    return where / "log"

@@ -6,13 +6,10 @@ import os
 import pathlib
 import signal
 import sqlite3
-import subprocess
 
 import pytest
-from conftest import Ended
+from conftest import Ended, compile_logger
 from shapes import assert_shape
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -42,15 +39,7 @@ int main(int argc, char **argv) {
 
 @pytest.fixture(scope="module")
 def logger(tmp_path_factory):
-    where = tmp_path_factory.mktemp("logger")
-    where.chmod(0o755)
-    where.parent.chmod(0o755)
-    (where / "log.c").write_text(PROGRAM)
-    sdk = ROOT / "sdk" / "c"
-    subprocess.run(
-        ["cc", "-O1", "-I", sdk, "-o", where / "log", where / "log.c", sdk / "myelin.c", "-lm", "-lpthread"], check=True
-    )
-    return where / "log"
+    return compile_logger(tmp_path_factory, PROGRAM)
 
 
 class Stage:
