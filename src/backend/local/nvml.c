@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/local/nvml.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/library.h"
 
 /* The part of NVML's documented interface that is used here. */
 typedef int nvml_return;
@@ -29,29 +30,24 @@ struct nvml {
     nvml_return (*utilization)(nvml_device, struct nvml_utilization *);
 };
 
-/* POSIX has dlsym give functions as object pointers; memcpy is how C takes one over. */
-static bool find(struct nvml *nvml, const char *name, void *slot, struct gpus *out) {
-    void *found = dlsym(nvml->library, name);
-
-    if (!found)
-        snprintf(out->trouble, sizeof out->trouble, "libnvidia-ml.so.1 has no %s", name);
-    else
-        memcpy(slot, &found, sizeof found);
-    return found != NULL;
-}
-
 static bool load(struct nvml *nvml, struct gpus *out) {
-    nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!nvml->library)
-        return false; /* no driver: nothing to tell */
-    return find(nvml, "nvmlInit_v2", &nvml->init, out) &&
-           find(nvml, "nvmlShutdown", &nvml->shutdown, out) &&
-           find(nvml, "nvmlErrorString", &nvml->error_string, out) &&
-           find(nvml, "nvmlDeviceGetCount_v2", &nvml->count, out) &&
-           find(nvml, "nvmlDeviceGetHandleByIndex_v2", &nvml->by_index, out) &&
-           find(nvml, "nvmlDeviceGetName", &nvml->name, out) &&
-           find(nvml, "nvmlDeviceGetMemoryInfo", &nvml->memory, out) &&
-           find(nvml, "nvmlDeviceGetUtilizationRates", &nvml->utilization, out);
+    const struct library_symbol symbols[] = {
+        { "nvmlInit_v2", &nvml->init },
+        { "nvmlShutdown", &nvml->shutdown },
+        { "nvmlErrorString", &nvml->error_string },
+        { "nvmlDeviceGetCount_v2", &nvml->count },
+        { "nvmlDeviceGetHandleByIndex_v2", &nvml->by_index },
+        { "nvmlDeviceGetName", &nvml->name },
+        { "nvmlDeviceGetMemoryInfo", &nvml->memory },
+        { "nvmlDeviceGetUtilizationRates", &nvml->utilization },
+    };
+    struct error err;
+
+    if (library_load("libnvidia-ml.so.1", symbols, ARRAY_LEN(symbols), &nvml->library, &err) == 0)
+        return true;
+    if (err.code != ERROR_UNAVAILABLE) /* no driver: nothing to tell */
+        snprintf(out->trouble, sizeof out->trouble, "%.200s", err.message);
+    return false;
 }
 
 static void read_one(const struct nvml *nvml, nvml_device device, struct gpu *gpu) {
@@ -103,11 +99,6 @@ static bool start(struct nvml *nvml, struct gpus *out) {
     return code == NVML_SUCCESS;
 }
 
-static void unload(struct nvml *nvml) {
-    if (nvml->library)
-        dlclose(nvml->library);
-}
-
 void nvml_read(struct gpus *out) {
     struct nvml nvml = { 0 };
 
@@ -116,7 +107,7 @@ void nvml_read(struct gpus *out) {
         read_all(&nvml, out);
         nvml.shutdown();
     }
-    unload(&nvml);
+    library_unload(nvml.library);
 }
 
 struct nvml *nvml_open(void) {
@@ -127,7 +118,7 @@ struct nvml *nvml_open(void) {
         abort();
     if (start(nvml, &trouble))
         return nvml;
-    unload(nvml);
+    library_unload(nvml->library);
     free(nvml);
     return NULL;
 }
@@ -141,6 +132,6 @@ void nvml_close(struct nvml *nvml) {
     if (!nvml)
         return;
     nvml->shutdown();
-    unload(nvml);
+    library_unload(nvml->library);
     free(nvml);
 }

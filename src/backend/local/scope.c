@@ -2,7 +2,6 @@
 #include "backend/local/scope.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/library.h"
 
 enum { ANSWER_US = 3 * 1000 * 1000, MOVE_TRIES = 300, MOVE_PAUSE_MS = 10 };
 
@@ -41,10 +42,7 @@ struct bus_library {
 /* ---- the library ---- */
 
 static bool load(struct bus_library *library) {
-    const struct {
-        const char *name;
-        void *slot;
-    } symbols[] = {
+    const struct library_symbol symbols[] = {
         { "sd_bus_new", &library->make },
         { "sd_bus_set_address", &library->set_address },
         { "sd_bus_start", &library->start },
@@ -54,16 +52,10 @@ static bool load(struct bus_library *library) {
         { "sd_bus_close_unref", &library->close },
         { "sd_bus_error_free", &library->error_free },
     };
+    struct error err;
 
-    library->handle = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; library->handle && i < ARRAY_LEN(symbols); i++) {
-        void *found = dlsym(library->handle, symbols[i].name);
-
-        if (!found)
-            return false;
-        memcpy(symbols[i].slot, &found, sizeof found);
-    }
-    return library->handle != NULL;
+    return library_load("libsystemd.so.0", symbols, ARRAY_LEN(symbols), &library->handle, &err) ==
+           0;
 }
 
 /* ---- asking ---- */
@@ -176,8 +168,7 @@ bool scope_enter(const char *id, char why[static CGROUP_WHY_MOST]) {
     snprintf(name, sizeof name, "%s%.64s.scope", scope_prefix, id);
     if (load(&library))
         is_asked = ask(&library, socket, name, why);
-    if (library.handle)
-        dlclose(library.handle);
+    library_unload(library.handle);
     if (!is_asked)
         return false;
     if (!wait_for_move(name, &spot)) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/local/topology.h"
 
-#include <dlfcn.h>
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/library.h"
 
 #define LIBRARY "libhwloc.so.15"
 #define PLUGINS "HWLOC_PLUGINS_PATH"
@@ -31,20 +32,8 @@ struct hwloc {
     __typeof__(hwloc_bitmap_isset) *has;
 };
 
-/* POSIX has dlsym give functions as object pointers; memcpy is how C takes one over. */
-static bool find(struct hwloc *hwloc, const char *name, void *slot) {
-    void *found = dlsym(hwloc->library, name);
-
-    if (found)
-        memcpy(slot, &found, sizeof found);
-    return found != NULL;
-}
-
 static bool open_library(struct hwloc *hwloc, struct layout *out) {
-    const struct {
-        const char *name;
-        void *slot;
-    } functions[] = {
+    const struct library_symbol functions[] = {
         { "hwloc_topology_init", &hwloc->init },
         { "hwloc_topology_set_all_types_filter", &hwloc->set_all_types_filter },
         { "hwloc_topology_set_type_filter", &hwloc->set_type_filter },
@@ -58,19 +47,13 @@ static bool open_library(struct hwloc *hwloc, struct layout *out) {
         { "hwloc_get_obj_by_depth", &hwloc->object },
         { "hwloc_bitmap_isset", &hwloc->has },
     };
+    struct error err;
 
-    hwloc->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!hwloc->library) {
-        snprintf(out->trouble, sizeof out->trouble,
-                 LIBRARY " (Debian: libhwloc15) cannot be loaded");
-        return false;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(functions); i++)
-        if (!find(hwloc, functions[i].name, functions[i].slot)) {
-            snprintf(out->trouble, sizeof out->trouble, LIBRARY " has no %s", functions[i].name);
-            return false;
-        }
-    return true;
+    if (library_load(LIBRARY, functions, ARRAY_LEN(functions), &hwloc->library, &err) == 0)
+        return true;
+    snprintf(out->trouble, sizeof out->trouble, "%.100s%s", err.message,
+             err.code == ERROR_UNAVAILABLE ? " (Debian: libhwloc15)" : "");
+    return false;
 }
 
 /* ---- what hwloc says ---- */
@@ -213,8 +196,7 @@ void topology_read(struct layout *out) {
     *out = (struct layout){ 0 };
     if (open_library(&hwloc, out))
         ask(&hwloc, out);
-    if (hwloc.library)
-        dlclose(hwloc.library);
+    library_unload(hwloc.library);
     if (out->trouble[0])
         make_flat(out);
     else if (out->is_this_machine)
