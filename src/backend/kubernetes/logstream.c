@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/kubernetes/podlog.h"
+#include "backend/kubernetes/logstream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static bool read_zone(const char **at, const char *end, int64_t *offset_s) {
     return true;
 }
 
-size_t podlog_moment(const char *text, size_t n, int64_t *out_ns) {
+size_t logstream_moment(const char *text, size_t n, int64_t *out_ns) {
     const char *at = text, *end = text + (n < MOMENT_MOST ? n : MOMENT_MOST);
     int64_t year, month, day, hour, minute, second, ns, offset_s;
     char sign;
@@ -91,37 +91,39 @@ size_t podlog_moment(const char *text, size_t n, int64_t *out_ns) {
 
 /* ---- the log ---- */
 
-void podlog_init(struct podlog *log, const struct podlog_cursor *from, uint64_t delivered) {
-    *log = (struct podlog){ .at = *from,
-                            .skip = delivered > from->offset ? delivered - from->offset : 0,
-                            .line = malloc(PODLOG_LINE) };
+void logstream_init(struct logstream *log, const struct logstream_cursor *from,
+                    uint64_t delivered) {
+    *log = (struct logstream){ .at = *from,
+                               .skip = delivered > from->offset ? delivered - from->offset : 0,
+                               .line = malloc(LOGSTREAM_LINE) };
     if (!log->line)
         abort();
-    podlog_begin(log);
+    logstream_begin(log);
 }
 
-void podlog_release(struct podlog *log) {
+void logstream_release(struct logstream *log) {
     free(log->line);
-    *log = (struct podlog){ 0 };
+    *log = (struct logstream){ 0 };
 }
 
-bool podlog_since(const struct podlog *log, char out[static PODLOG_SINCE]) {
+bool logstream_since(const struct logstream *log, char out[static LOGSTREAM_SINCE]) {
     const struct time_text text = time_text(log->at.time_ns / SECOND_NS * 1000000, TIME_SECONDS);
 
-    if (log->at.time_ns <= 0 || strlen(text.text) >= PODLOG_SINCE)
+    if (log->at.time_ns <= 0 || strlen(text.text) >= LOGSTREAM_SINCE)
         return false;
     memcpy(out, text.text, strlen(text.text) + 1);
     return true;
 }
 
-void podlog_begin(struct podlog *log) {
+void logstream_begin(struct logstream *log) {
     log->from = log->at;
     log->same = 0;
     log->n = 0;
     log->in_line = false;
 }
 
-static void tell(struct podlog *log, const char *bytes, size_t n, podlog_out *out, void *context) {
+static void tell(struct logstream *log, const char *bytes, size_t n, logstream_out *out,
+                 void *context) {
     const size_t skipped = log->skip < n ? (size_t)log->skip : n;
 
     log->at.offset += n;
@@ -131,9 +133,9 @@ static void tell(struct podlog *log, const char *bytes, size_t n, podlog_out *ou
 }
 
 /* The beginning of a line has come: is it one that was told before? */
-static size_t begin_line(struct podlog *log) {
+static size_t begin_line(struct logstream *log) {
     int64_t ns;
-    const size_t moment = podlog_moment(log->line, log->n, &ns);
+    const size_t moment = logstream_moment(log->line, log->n, &ns);
 
     log->in_line = true;
     log->line_part = 0;
@@ -147,7 +149,7 @@ static size_t begin_line(struct podlog *log) {
 }
 
 /* How much of what comes next of this line was told before. */
-static size_t known_part(const struct podlog *log, size_t n) {
+static size_t known_part(const struct logstream *log, size_t n) {
     const bool is_the_one =
         log->line_ns && log->line_ns == log->from.time_ns && log->same == log->from.lines + 1;
     const uint64_t left =
@@ -157,8 +159,8 @@ static size_t known_part(const struct podlog *log, size_t n) {
 }
 
 /* Takes n bytes of the line's content, its end among them or not. */
-static void take(struct podlog *log, const char *bytes, size_t n, bool is_whole, podlog_out *out,
-                 void *context) {
+static void take(struct logstream *log, const char *bytes, size_t n, bool is_whole,
+                 logstream_out *out, void *context) {
     const size_t known = log->is_known ? n : known_part(log, n);
 
     log->line_part += n;
@@ -179,7 +181,7 @@ static void take(struct podlog *log, const char *bytes, size_t n, bool is_whole,
 }
 
 /* Hands on what has come of the line. */
-static void flush(struct podlog *log, bool is_whole, podlog_out *out, void *context) {
+static void flush(struct logstream *log, bool is_whole, logstream_out *out, void *context) {
     size_t moment = 0;
 
     if (log->n == 0 && !log->in_line)
@@ -192,10 +194,11 @@ static void flush(struct podlog *log, bool is_whole, podlog_out *out, void *cont
         log->in_line = false;
 }
 
-void podlog_feed(struct podlog *log, const char *bytes, size_t n, podlog_out *out, void *context) {
+void logstream_feed(struct logstream *log, const char *bytes, size_t n, logstream_out *out,
+                    void *context) {
     while (n > 0) {
         const char *end = memchr(bytes, '\n', n);
-        const size_t rest = PODLOG_LINE - log->n, of_line = end ? (size_t)(end - bytes) + 1 : n;
+        const size_t rest = LOGSTREAM_LINE - log->n, of_line = end ? (size_t)(end - bytes) + 1 : n;
         const size_t part = of_line < rest ? of_line : rest;
         const bool is_whole = end && part == of_line;
 
@@ -203,11 +206,11 @@ void podlog_feed(struct podlog *log, const char *bytes, size_t n, podlog_out *ou
         log->n += part;
         bytes += part;
         n -= part;
-        if (is_whole || log->n == PODLOG_LINE)
+        if (is_whole || log->n == LOGSTREAM_LINE)
             flush(log, is_whole, out, context);
     }
 }
 
-void podlog_finish(struct podlog *log, podlog_out *out, void *context) {
+void logstream_finish(struct logstream *log, logstream_out *out, void *context) {
     flush(log, true, out, context);
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/kubernetes/podlog.h"
+#include "backend/kubernetes/logstream.h"
 #include "base/buf.h"
 
 static void collect(void *context, const char *bytes, size_t n) {
@@ -27,22 +27,22 @@ static void moments_are_taken_off(void **unused) {
     static const char text[] = AT "000000001Z one\n" AT "000000002Z \n" AT "1+01:00 two words\n"
                                   "unable to retrieve container logs\n" AT "5Z unfinished";
     AUTO(buf) out = BUF_INIT(1 << 20);
-    struct podlog log;
+    struct logstream log;
 
     (void)unused;
     for (size_t piece = 1; piece < sizeof text; piece++) {
         out.len = 0;
-        podlog_init(&log, &(struct podlog_cursor){ 0 }, 0);
+        logstream_init(&log, &(struct logstream_cursor){ 0 }, 0);
         for (size_t i = 0; i < sizeof text - 1; i += piece) {
             const size_t left = sizeof text - 1 - i;
 
-            podlog_feed(&log, text + i, left < piece ? left : piece, collect, &out);
+            logstream_feed(&log, text + i, left < piece ? left : piece, collect, &out);
         }
-        podlog_finish(&log, collect, &out);
+        logstream_finish(&log, collect, &out);
         assert_int_equal(buf_append(&out, "", 1, &(struct error){ 0 }), 0);
         assert_string_equal(out.data, "one\n\ntwo words\nunable to retrieve container logs\n"
                                       "unfinished");
-        podlog_release(&log);
+        logstream_release(&log);
     }
 }
 
@@ -62,7 +62,7 @@ static void a_moment_is_that_of_its_time_zone(void **unused) {
 
     (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const size_t n = podlog_moment(rows[i].text, strlen(rows[i].text), &ns);
+        const size_t n = logstream_moment(rows[i].text, strlen(rows[i].text), &ns);
 
         if (rows[i].seconds < 0) {
             assert_int_equal(n, 0);
@@ -71,8 +71,8 @@ static void a_moment_is_that_of_its_time_zone(void **unused) {
         assert_int_equal(n, strlen(rows[i].text) - 1);
         assert_int_equal(ns, rows[i].seconds * 1000000000 + rows[i].ns);
     }
-    assert_int_equal(podlog_moment("2026-11-16 04:16:54Z x", 22, &ns), 0);
-    assert_int_equal(podlog_moment("2026-11-16T04:16:54Z", 20, &ns), 0);
+    assert_int_equal(logstream_moment("2026-11-16 04:16:54Z x", 22, &ns), 0);
+    assert_int_equal(logstream_moment("2026-11-16T04:16:54Z", 20, &ns), 0);
 }
 
 /* A log of random lines, of which many share their moment and some are long. */
@@ -82,7 +82,7 @@ static void write_log(struct buf *raw, struct buf *content, unsigned *seed) {
 
     for (int i = 0; i < n; i++) {
         const size_t length = rand_r(seed) % 8 ? (size_t)rand_r(seed) % 40
-                                               : PODLOG_LINE - 40 + (size_t)rand_r(seed) % 80000;
+                                               : LOGSTREAM_LINE - 40 + (size_t)rand_r(seed) % 80000;
         char moment[64];
 
         ns += rand_r(seed) % 3 ? 0 : rand_r(seed) % 3 ? 1 : 700000000;
@@ -101,11 +101,11 @@ static void write_log(struct buf *raw, struct buf *content, unsigned *seed) {
 }
 
 /* The server leaves out whole lines that are older than the second. */
-static size_t since(const struct podlog *log, const struct buf *raw) {
-    char text[PODLOG_SINCE];
+static size_t since(const struct logstream *log, const struct buf *raw) {
+    char text[LOGSTREAM_SINCE];
     size_t at = 0;
 
-    if (!podlog_since(log, text))
+    if (!logstream_since(log, text))
         return 0;
     while (at < raw->len && memcmp(raw->data + at, text, 19) < 0)
         at = (size_t)((char *)memchr(raw->data + at, '\n', raw->len - at) - raw->data) + 1;
@@ -122,32 +122,33 @@ static void a_stream_that_breaks_anywhere_loses_and_repeats_nothing(void **unuse
         AUTO(buf) content = BUF_INIT(1 << 27);
         AUTO(buf) out = BUF_INIT(1 << 27);
         unsigned state = seed;
-        struct podlog log;
+        struct logstream log;
 
         write_log(&raw, &content, &state);
-        podlog_init(&log, &(struct podlog_cursor){ 0 }, 0);
+        logstream_init(&log, &(struct logstream_cursor){ 0 }, 0);
         for (int i = 0; i < 12; i++) {
             const size_t from = since(&log, &raw), left = raw.len - from;
             const bool is_last = i == 11;
 
-            podlog_begin(&log);
-            podlog_feed(&log, raw.data + from, is_last ? left : (size_t)rand_r(&state) % (left + 1),
-                        collect, &out);
+            logstream_begin(&log);
+            logstream_feed(&log, raw.data + from,
+                           is_last ? left : (size_t)rand_r(&state) % (left + 1), collect, &out);
             if (rand_r(&state) % 3 == 0) { /* who follows goes on by what was told and kept */
-                const struct podlog_cursor at = log.at;
-                struct podlog_cursor before = { 0 };
+                const struct logstream_cursor at = log.at;
+                struct logstream_cursor before = { 0 };
                 const bool is_old = rand_r(&state) % 2;
 
-                podlog_release(&log);
-                podlog_init(&log, is_old ? &before : &at, out.len);
+                logstream_release(&log);
+                logstream_init(&log, is_old ? &before : &at, out.len);
             }
         }
-        podlog_begin(&log);
-        podlog_feed(&log, raw.data + since(&log, &raw), raw.len - since(&log, &raw), collect, &out);
-        podlog_finish(&log, collect, &out);
+        logstream_begin(&log);
+        logstream_feed(&log, raw.data + since(&log, &raw), raw.len - since(&log, &raw), collect,
+                       &out);
+        logstream_finish(&log, collect, &out);
         if (out.len != content.len || memcmp(out.data, content.data, out.len) != 0)
             fail_msg("seed %u: %zu bytes instead of %zu", seed, out.len, content.len);
-        podlog_release(&log);
+        logstream_release(&log);
     }
 }
 

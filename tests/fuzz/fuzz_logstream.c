@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/kubernetes/podlog.h"
+#include "backend/kubernetes/logstream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,13 +26,13 @@ static void on_told(void *context, const char *bytes, size_t n) {
 
 static struct told read_in_pieces(const char *bytes, size_t n, size_t piece) {
     struct told told = { 0 };
-    struct podlog log;
+    struct logstream log;
 
-    podlog_init(&log, &(struct podlog_cursor){ 0 }, 0);
+    logstream_init(&log, &(struct logstream_cursor){ 0 }, 0);
     for (size_t i = 0; i < n; i += piece)
-        podlog_feed(&log, bytes + i, n - i < piece ? n - i : piece, on_told, &told);
-    podlog_finish(&log, on_told, &told);
-    podlog_release(&log);
+        logstream_feed(&log, bytes + i, n - i < piece ? n - i : piece, on_told, &told);
+    logstream_finish(&log, on_told, &told);
+    logstream_release(&log);
     return told;
 }
 
@@ -41,15 +41,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct told whole = read_in_pieces(bytes, size, size + 1);
     const struct told pieces = read_in_pieces(bytes, size, 1 + size % 7);
     struct told told = { 0 };
-    struct podlog log;
+    struct logstream log;
 
     if (whole.n != pieces.n || whole.sum != pieces.sum || whole.n > size)
         abort();
-    podlog_init(&log, &(struct podlog_cursor){ 0 }, 0);
-    podlog_feed(&log, bytes, size / 2, on_told, &told);
-    podlog_begin(&log);
-    podlog_feed(&log, bytes, size, on_told, &told);
-    podlog_finish(&log, on_told, &told);
-    podlog_release(&log);
+    logstream_init(&log, &(struct logstream_cursor){ 0 }, 0);
+    logstream_feed(&log, bytes, size / 2, on_told, &told);
+    logstream_begin(&log);
+    logstream_feed(&log, bytes, size, on_told, &told);
+    logstream_finish(&log, on_told, &told);
+    logstream_release(&log);
     return 0;
 }
