@@ -405,7 +405,7 @@ void cgroup_end(struct cgroups *groups, struct cgroup *group) {
     if (!group)
         return;
     for (size_t i = 0; i < groups->n_trees; i++)
-        if (limits_in(groups, &groups->trees[i], group))
+        if (groups->trees[i].run_fd >= 0 && limits_in(groups, &groups->trees[i], group))
             unlinkat(groups->trees[i].run_fd, group->name, AT_REMOVEDIR); /* later if it is busy */
     free(group);
 }
