@@ -633,6 +633,7 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     char directory[PATH_MAX];
     struct error ignored;
     uint64_t freed;
+    bool is_left;
     int status;
 
     if (!getcwd(directory, sizeof directory))
@@ -649,10 +650,12 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     if (options->listener && bell_make(&supervisor.bell, options->listener, &ignored))
         *options->listener = -1;
     status = fill_outputs(&supervisor, arena, err) || start_in(&supervisor, err) ? -1 : 0;
-    if (status && remove_run(&supervisor.rundir, &freed, &ignored))
+    is_left = status && remove_run(&supervisor.rundir, &freed, &ignored);
+    close(supervisor.lock);
+    /* NFS keeps a removed file in its directory as long as it is open, as the lock was. */
+    if (is_left && rmdir(supervisor.rundir.path) < 0)
         error_wrap(err, "run %s, which never began, is left ('myelin rm %s')", supervisor.rundir.id,
                    supervisor.rundir.id);
-    close(supervisor.lock);
     bell_release(&supervisor.bell);
     if (status == 0)
         *out = supervisor.rundir;
