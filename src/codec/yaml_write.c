@@ -60,12 +60,12 @@ static bool is_plain(const char *text, size_t n) {
     return true;
 }
 
-/* Quotes in which nothing but the quote itself is special; readable for JSON and scripts. */
+/* Quotes in which nothing but the quote itself is special: JSON stays readable in them. */
 static bool is_single(const char *text, size_t n) {
     bool has_special = false;
 
     for (size_t i = 0; i < n; i++) {
-        if (text[i] < ' ' || text[i] > '~')
+        if (text[i] < ' ' || text[i] > '~' || text[i] == '\'')
             return false;
         has_special = has_special || text[i] == '"' || text[i] == '\\';
     }
@@ -112,8 +112,7 @@ static void put_text(struct writer *w, const char *text, size_t n) {
         put_n(w, text, n);
     } else if (is_single(text, n)) {
         put(w, "'");
-        for (size_t i = 0; i < n; i++)
-            put_n(w, text[i] == '\'' ? "''" : text + i, text[i] == '\'' ? 2 : 1);
+        put_n(w, text, n);
         put(w, "'");
     } else {
         put(w, "\"");

@@ -47,11 +47,11 @@ static const struct kubeflow_kind kinds[FRAMEWORK_COUNT] = {
 const struct kubeflow_kind *kubeflow_kind_of(const struct plan *plan) {
     enum framework framework = plan->framework;
 
-    /* A single task is a job of one where the kind has a replica that trains alone. */
     if (framework == FRAMEWORK_NONE && plan->framework_label)
         framework = framework_named(plan->framework_label);
-    if (plan->framework == FRAMEWORK_NONE && framework != FRAMEWORK_TENSORFLOW &&
-        framework != FRAMEWORK_PYTORCH)
+    /* A single task is a job of one where the kind has a replica that trains alone. */
+    if (framework == FRAMEWORK_NONE ||
+        (plan->n_tasks == 1 && framework != FRAMEWORK_TENSORFLOW && framework != FRAMEWORK_PYTORCH))
         return NULL;
     return &kinds[framework];
 }
@@ -168,17 +168,10 @@ static const char *own_exports(struct build *build, const struct variables *vari
     struct arena *arena = build->arena;
     const char *list = "";
 
-    for (size_t i = 0; i < variables->len; i++) {
-        const struct variable *v = &variables->list[i];
-
-        if (v->is_shared)
-            continue;
-        list = v->kind == VARIABLE_LITERAL
-                   ? arena_printf(arena, "%s %s=%s", list, v->name, shell_quote(v->before, arena))
-                   : arena_printf(arena, "%s %s=%s$((i + %" PRIu32 "))%s", list, v->name,
-                                  *v->before ? shell_quote(v->before, arena) : "", v->offset,
-                                  *v->after ? shell_quote(v->after, arena) : "");
-    }
+    for (size_t i = 0; i < variables->len; i++)
+        if (!variables->list[i].is_shared)
+            list = arena_printf(arena, "%s %s", list,
+                                variable_assignment(&variables->list[i], "i", arena));
     return list;
 }
 
@@ -192,7 +185,8 @@ static const char *rank_script(struct build *build, const struct variables *mast
 }
 
 /* The launcher: mpirun over the hosts that the operator lists, itself the first. Ranks elsewhere
- * get their variables from mpirun alone, by name, if they are set here. */
+ * get their variables from mpirun alone, by name, if they are set here. The script of the ranks
+ * is $0, so that nothing is quoted twice. */
 static struct node mpi_command(struct build *build, const struct variables *master,
                                const struct variables *workers) {
     struct arena *arena = build->arena;
@@ -205,18 +199,15 @@ static struct node mpi_command(struct build *build, const struct variables *mast
             names = arena_printf(arena, "%s %s", names, master->list[i].name);
     tree_add_text(&words, "/bin/sh");
     tree_add_text(&words, "-c");
-    tree_add_text(
-        &words,
-        kubernetes_escape(
-            arena_printf(
-                arena,
-                "x=; for v in %s; do eval \"[ -z \\\"\\${$v+set}\\\" ]\" || x=\"$x -x $v\"; "
-                "done; exec mpirun --allow-run-as-root --bind-to none -np %" PRIu32
-                " $x /bin/sh -c %s sh \"$@\"",
-                names, build->plan->n_tasks,
-                shell_quote(rank_script(build, master, workers), arena)),
-            0, arena));
-    tree_add_text(&words, "sh");
+    tree_add_text(&words, kubernetes_escape(
+                              arena_printf(arena,
+                                           "x=; for v in %s; do "
+                                           "eval \"[ -z \\\"\\${$v+set}\\\" ]\" || x=\"$x -x $v\"; "
+                                           "done; exec mpirun --allow-run-as-root --bind-to none "
+                                           "-np %" PRIu32 " $x /bin/sh -c \"$0\" sh \"$@\"",
+                                           names, build->plan->n_tasks),
+                              0, arena));
+    tree_add_text(&words, kubernetes_escape(rank_script(build, master, workers), 0, arena));
     for (uint32_t i = 0; i < user.count; i++)
         tree_add(&words, user.items[i]);
     return tree_node(&words);

@@ -441,10 +441,8 @@ const char *counted_exports(struct build *build, const struct variables *variabl
         const struct variable *v = &variables->list[i];
 
         if (v->kind == VARIABLE_COUNTED)
-            exports = arena_printf(build->arena, "%s %s=%s$((" VARIABLE_INDEX " + %" PRIu32 "))%s",
-                                   exports, v->name,
-                                   *v->before ? shell_quote(v->before, build->arena) : "",
-                                   v->offset, *v->after ? shell_quote(v->after, build->arena) : "");
+            exports = arena_printf(build->arena, "%s %s", exports,
+                                   variable_assignment(v, VARIABLE_INDEX, build->arena));
     }
     return *exports ? arena_printf(build->arena, "export%s; ", exports) : "";
 }

@@ -270,8 +270,13 @@ const char *kubernetes_escape(const char *text, char next, struct arena *arena) 
 }
 
 const char *shell_quote(const char *text, struct arena *arena) {
-    char *out = arena_alloc(arena, 4 * strlen(text) + 3), *p = out;
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                   "_-./:=,+@%";
+    char *out, *p;
 
+    if (text[strspn(text, harmless)] == '\0')
+        return text;
+    out = p = arena_alloc(arena, 4 * strlen(text) + 3);
     *p++ = '\'';
     for (; *text; text++) {
         if (*text == '\'') {
@@ -283,4 +288,21 @@ const char *shell_quote(const char *text, struct arena *arena) {
     }
     *p = '\'';
     return out;
+}
+
+const char *variable_assignment(const struct variable *variable, const char *index,
+                                struct arena *arena) {
+    const char *before = shell_quote(variable->before, arena);
+    const char *after = shell_quote(variable->after, arena);
+
+    switch (variable->kind) {
+    case VARIABLE_LITERAL: return arena_printf(arena, "%s=%s", variable->name, before);
+    case VARIABLE_INDEXED:
+        return arena_printf(arena, "%s=%s${%s}%s", variable->name, before, index, after);
+    case VARIABLE_COUNTED:
+        return arena_printf(arena, "%s=%s$((%s + %" PRIu32 "))%s", variable->name, before, index,
+                            variable->offset, after);
+    case VARIABLE_ADDRESS: break; /* only MXNet has one, and no shell starts its tasks so */
+    }
+    return "";
 }
