@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "cli/command.h"
 #include "cli/load.h"
+#include "cli/render_diff.h"
 #include "codec/yaml_write.h"
 #include "manifest/manifest.h"
 #include "store/rundir.h"
@@ -130,6 +131,23 @@ static int print_manifest(const struct invocation *invocation, struct rendering 
     return STATUS_OK;
 }
 
+static int print_diff(const struct invocation *invocation, struct rendering *r) {
+    AUTO_PTR(comparison) comparison = NULL;
+    struct error err;
+
+    print_diags(&r->loaded);
+    /* Which image it is makes no difference between the targets. */
+    if (!r->input.image)
+        r->input.image = "<image>";
+    comparison = comparison_new(&r->input);
+    if (invocation_has(invocation, "json") ? render_diff_json(comparison, r->loaded.plan, &err)
+                                           : render_diff_print(comparison, r->loaded.plan, &err)) {
+        fprintf(stderr, "myelin: %s\n", err.message);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static int render(const struct invocation *invocation) {
     struct rendering r = { 0 };
     int status = STATUS_INVALID;
@@ -139,7 +157,8 @@ static int render(const struct invocation *invocation) {
     if (prepare(invocation, &r))
         print_diags(&r.loaded);
     else
-        status = print_manifest(invocation, &r);
+        status = invocation_has(invocation, "diff") ? print_diff(invocation, &r)
+                                                    : print_manifest(invocation, &r);
     rendering_release(&r);
     return status;
 }
@@ -163,7 +182,9 @@ static const struct option options[] = {
       .argument = "IMAGE",
       .help = "run in this image in the place of the file's" },
     { .name = "namespace", .argument = "NAME", .help = "make the objects in this namespace" },
-    { .name = "json", .help = "print one List as JSON" },
+    { .name = "diff",
+      .help = "show what tasks see here, in native pods and in Kubeflow's, where it differs" },
+    { .name = "json", .help = "print JSON: one List, or with --diff every task" },
     { 0 },
 };
 
@@ -184,13 +205,17 @@ const struct command command_render = {
         "PyTorchJob, MXJob or MPIJob; with `backend: native` a Pod for each task, a Service that "
         "gives them names, and a ConfigMap with the plan.\n"
         "\n"
+        "`--diff` compares the environment of each task, and what becomes of the other fields.\n"
+        "\n"
         "What only a run has, such as its uuid, is made from the content of the file, so that the "
         "same file gives the same output. What the cluster calls its GPUs, its queue and its "
         "volumes is read from `$MYELIN_HOME/config.yml`; docs/kubernetes.md describes it.",
     .options = options,
     .operand_kind = ARGUMENT_FILE,
-    .examples = "myelin render polyaxonfile.yml | kubectl apply -f -  # create it by hand\n"
-                "myelin render polyaxonfile.yml --image train:2       # in another image\n",
+    .examples =
+        "myelin render polyaxonfile.yml --diff                # before moving to a cluster\n"
+        "myelin render polyaxonfile.yml | kubectl apply -f -  # create it by hand\n"
+        "myelin render polyaxonfile.yml --image train:2       # in another image\n",
     .statuses = statuses,
     .run = render,
 };

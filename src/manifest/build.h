@@ -34,9 +34,23 @@ struct build {
     VEC(const char *) notes;
 };
 
+/* Checks the input and wires the tasks; -1: it cannot be built, and diags says why. Whatever the
+ * outcome, build_close releases what build->out does not hold, and build->out if it is still there.
+ */
+MUST_CHECK int build_open(struct build *build, const struct manifest_input *input,
+                          struct diags *diags);
+void build_close(struct build *build);
+
 void build_note(struct build *build, const char *sentence);
 /* Whether nothing was said at that place yet: tasks share what the file gives them. */
 bool build_is_new(const struct build *build, struct place place);
+
+/* ---- check.c ---- */
+
+/* Says what no pod of the plan could be given. */
+void pods_check(struct build *build);
+/* Kubernetes takes text alone where YAML easily gives a number. NULL for what is no scalar. */
+const char *scalar_text(const struct node *node, struct arena *arena);
 
 /* ---- pod.c ---- */
 
@@ -52,8 +66,9 @@ struct pod_input {
     const struct node *command;        /* NULL: the image's, or the operator's */
 };
 
-/* Says what no pod of the plan could be given. */
-void pods_check(struct build *build);
+/* The variables of n tasks of one role that are given the same. */
+MUST_CHECK int task_variables(struct build *build, uint32_t rank, uint32_t n, struct variables *out,
+                              struct error *err);
 /* Both of one pod, or of the template of many. */
 struct tree pod_metadata(struct build *build, const struct pod_input *input);
 struct tree pod_spec(struct build *build, const struct pod_input *input);

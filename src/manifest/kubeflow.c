@@ -257,8 +257,7 @@ static size_t find_types(struct build *build, struct replica_type *types, struct
 
         if (type.n == 0)
             continue;
-        if (variables_of(&build->wiring, rank, type.n, MANIFEST_KUBEFLOW, build->arena,
-                         &type.variables, err))
+        if (task_variables(build, rank, type.n, &type.variables, err))
             return 0;
         types[n++] = type;
     }

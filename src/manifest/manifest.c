@@ -166,41 +166,55 @@ static void finish(struct build *build) {
     build->out->n_notes = build->notes.len;
 }
 
-struct manifest *manifest_build(const struct manifest_input *input, struct diags *diags) {
+int build_open(struct build *build, const struct manifest_input *input, struct diags *diags) {
     struct manifest *manifest = calloc(1, sizeof *manifest);
-    struct build build = { .input = input,
-                           .plan = input->plan,
-                           .cluster = &input->settings->kubernetes,
-                           .out = manifest,
-                           .diags = diags };
     size_t errors = diags->errors;
     struct error err;
 
     if (!manifest)
         abort();
-    build.arena = &manifest->arena;
+    *build = (struct build){ .input = input,
+                             .plan = input->plan,
+                             .cluster = &input->settings->kubernetes,
+                             .out = manifest,
+                             .arena = &manifest->arena,
+                             .diags = diags };
     manifest_name(&input->run, manifest->name);
-    manifest->namespace = input->namespace ? input->namespace : build.cluster->namespace;
+    manifest->namespace = input->namespace ? input->namespace : build->cluster->namespace;
     if (input->target == MANIFEST_KUBEFLOW)
-        build.kind = kubeflow_kind_of(input->plan);
-    check(&build);
-    if (diags->errors == errors && wire(&build, &err))
+        build->kind = kubeflow_kind_of(input->plan);
+    check(build);
+    if (diags->errors == errors && wire(build, &err))
         diag_error_nowhere(diags, "%s", err.message);
-    if (diags->errors == errors) {
+    return diags->errors == errors ? 0 : -1;
+}
+
+void build_close(struct build *build) {
+    wiring_release(&build->wiring);
+    VEC_RELEASE(&build->objects);
+    VEC_RELEASE(&build->notes);
+    manifest_free(build->out);
+}
+
+struct manifest *manifest_build(const struct manifest_input *input, struct diags *diags) {
+    size_t errors = diags->errors;
+    struct manifest *manifest = NULL;
+    struct build build;
+
+    if (build_open(&build, input, diags) == 0) {
         if (build.kind)
             build_kubeflow(&build);
         else
             build_native(&build);
+    }
+    if (diags->errors == errors) {
         note_common(&build);
         finish(&build);
+        manifest = build.out;
+        build.out = NULL;
     }
-    wiring_release(&build.wiring);
-    VEC_RELEASE(&build.objects);
-    VEC_RELEASE(&build.notes);
-    if (diags->errors == errors)
-        return manifest;
-    manifest_free(manifest);
-    return NULL;
+    build_close(&build);
+    return manifest;
 }
 
 void manifest_free(struct manifest *manifest) {

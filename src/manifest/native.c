@@ -120,8 +120,7 @@ void build_native(struct build *build) {
     for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++) {
         struct variables variables;
 
-        if (variables_of(&build->wiring, rank, 1, MANIFEST_NATIVE, build->arena, &variables,
-                         &err)) {
+        if (task_variables(build, rank, 1, &variables, &err)) {
             diag_error_nowhere(build->diags, "%s", err.message);
             return;
         }

@@ -233,7 +233,7 @@ int variables_of(const struct wiring *wiring, uint32_t first, uint32_t n,
     if (status == 0) {
         size_t len = samples.of[0].len;
 
-        made.list = ARENA_ARRAY(arena, struct variable, len + n_added(framework, target, NULL));
+        made.list = ARENA_ARRAY(arena, struct variable, len + n_added(framework, target, NULL) + 1);
         for (size_t i = 0; i < len && status == 0; i++) {
             size_t before = made.len;
 

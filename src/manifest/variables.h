@@ -36,7 +36,8 @@ struct variables {
     size_t len;
 };
 
-/* The variables of n tasks of one role, whose ranks follow each other. Fails when a variable is too
+/* The variables of n tasks of one role, whose ranks follow each other; the list has room for one
+ * more. Fails when a variable is too
  * long, or follows no rule. */
 MUST_CHECK int variables_of(const struct wiring *wiring, uint32_t first, uint32_t n,
                             enum manifest_target target, struct arena *arena, struct variables *out,

@@ -101,6 +101,18 @@ static void check_sub_path(struct decoder *decoder, const struct field_node *pat
                   "write it without a slash at its start and without `..`, as in `runs/ada`");
 }
 
+/* The name is the last part of the path at which tasks find the volume. */
+static void check_name(struct decoder *decoder, const struct member *member) {
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+    if (member->key[0] && member->key[strspn(member->key, good)] == '\0' &&
+        member->key[strspn(member->key, ".")] != '\0')
+        return;
+    diag_help(diag_error(decoder->diags, member_place(member), "a volume cannot be called `%.100s`",
+                         member->key),
+              "names have letters, digits, `-`, `_` and `.`");
+}
+
 static struct volume_settings volume(struct decoder *decoder, const char *name,
                                      const struct volume_fields *fields, struct place place) {
     check_sub_path(decoder, &fields->sub_path);
@@ -129,6 +141,7 @@ static const struct volume_settings *volumes(struct decoder *decoder, const stru
                       "write `{claim: NAME}`");
             continue;
         }
+        check_name(decoder, member);
         decode_object(decoder, &volume_schema, &member->value, &fields);
         list[(*n)++] = volume(decoder, member->key, &fields, member_place(member));
     }
