@@ -170,7 +170,7 @@ static int take_samples(const struct wiring *wiring, uint32_t first, uint32_t n,
 static int add_variable(struct variables *out, const struct samples *samples, size_t i,
                         enum framework framework, enum manifest_target target, struct arena *arena,
                         struct error *err) {
-    const char *values[SAMPLES], *item = samples->of[0].items[i];
+    const char *values[SAMPLES] = { 0 }, *item = samples->of[0].items[i];
     size_t name = strcspn(item, "=");
     struct variable variable = { .name = arena_text(arena, item, name), .after = "" };
     const struct difference *difference = difference_find(variable.name, framework, target);
