@@ -21,7 +21,7 @@ const struct difference differences[] = {
     { "RANK", K, FRAMEWORK_PYTORCH, DIFFERENCE_OPERATOR, NULL, by_job },
     { "WORLD_SIZE", K, FRAMEWORK_PYTORCH, DIFFERENCE_OPERATOR, NULL, by_job },
     { "PYTHONUNBUFFERED", K, FRAMEWORK_PYTORCH, DIFFERENCE_OPERATOR, NULL,
-      "the operator gives the same value; a name may stand in a pod only once" },
+      "the operator gives it too, with the same value" },
     { "PET_*", K, FRAMEWORK_PYTORCH, DIFFERENCE_EXTRA, NULL,
       "the operator's options for torchrun" },
     { "DMLC_PS_ROOT_URI", K, FRAMEWORK_MXNET, DIFFERENCE_OPERATOR, NULL, by_job },
