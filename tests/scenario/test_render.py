@@ -45,8 +45,12 @@ done
 """
 
 
+def call(scenario, *arguments):
+    return scenario.finish(scenario.start(*arguments))
+
+
 def render(scenario, *arguments, status=0):
-    ended = scenario.myelin("render", *arguments)
+    ended = call(scenario, "render", *arguments)
     assert ended.status == status, ended
     return ended
 
@@ -117,7 +121,7 @@ def environments(scenario, items):
 
 
 def contract(scenario, file, task):
-    ended = scenario.myelin("plan", file, "--task", task, "--json")
+    ended = call(scenario, "plan", file, "--task", task, "--json")
     assert ended.status == 0, ended
     return json.loads(ended.out)["environment"]
 
@@ -136,7 +140,7 @@ def test_a_task_in_a_pod_sees_the_contract_but_for_the_documented_table(scenario
     cmd = scenario.script('cat /proc/$$/environ >"$DUMP/dump.$$"')
     file = job(scenario, framework, cmd if manner == "direct" else f"true && exec {cmd}")
     found = environments(scenario, objects(scenario, file, "--backend", backend))
-    plan = json.loads(scenario.myelin("plan", file, "--json").out)
+    plan = json.loads(call(scenario, "plan", file, "--json").out)
     assert sorted(found) == sorted(task["name"] for task in plan["tasks"])
     table = documented(backend, framework)
     for task in plan["tasks"]:
