@@ -56,7 +56,8 @@ static int print_group(struct comparison *comparison, const struct plan *plan,
                task_name(&plan->tasks[group->ranks[0]]).text);
     else
         printf("%s\n", names.data);
-    print_rows(comparison, "VARIABLE", &rows);
+    if (rows.len > 0)
+        print_rows(comparison, "VARIABLE", &rows);
     printf("\n");
     return 0;
 }

@@ -94,29 +94,31 @@ static void check_apis(struct build *build) {
 }
 
 /* One template makes all pods of a role, so they are given the same or nothing. */
+static void say_unlike(struct build *build, const struct task *first, const struct task *task,
+                       const char *what, const struct node *at) {
+    struct diag *diag;
+
+    if (!at || !build_is_new(build, node_place(at)))
+        return;
+    diag = diag_error(build->diags, node_place(at),
+                      "%s is given other `%s` than %s, and one template of a %s makes them all",
+                      task_name(task).text, what, task_name(first).text, build->kind->kind);
+    diag_help(diag, "use `backend: native`, which gives each task its own, or give all of them the "
+                    "same");
+}
+
 static void check_alike(struct build *build, const struct task *first, const struct task *task) {
     const struct profile *a = first->profile, *b = task->profile;
-    const char *what = NULL;
-    const struct node *at = NULL;
 
-    if (!resources_equal(&a->resources, &b->resources)) {
-        what = "resources";
-        at = b->resources_at ? b->resources_at : a->resources_at;
-    }
-    for (enum attribute i = 0; i < ATTRIBUTE_COUNT && !what; i++) {
+    if (!resources_equal(&a->resources, &b->resources))
+        say_unlike(build, first, task, "resources",
+                   b->resources_at ? b->resources_at : a->resources_at);
+    for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++) {
         const struct node *x = a->given[i], *y = b->given[i];
 
-        if (x != y && (!x || !y || !node_equal(x, y))) {
-            what = attribute_name(i);
-            at = y ? y : x;
-        }
+        if (x != y && (!x || !y || !node_equal(x, y)))
+            say_unlike(build, first, task, attribute_name(i), y ? y : x);
     }
-    if (!what || !at || !build_is_new(build, node_place(at)))
-        return;
-    diag_help(diag_error(build->diags, node_place(at),
-                         "%s is given other `%s` than %s, and one template of a %s makes them all",
-                         task_name(task).text, what, task_name(first).text, build->kind->kind),
-              "use `backend: native`, which gives each task its own, or give all of them the same");
 }
 
 static void check_roles(struct build *build) {
