@@ -36,6 +36,11 @@ static bool is_subdomain(const char *text) {
            isalnum((unsigned char)text[0]) && isalnum((unsigned char)text[n - 1]);
 }
 
+/* The name of a namespace: a subdomain of one part. */
+static bool is_dns_label(const char *text) {
+    return is_subdomain(text) && strlen(text) <= LABEL_MAX && !strchr(text, '.');
+}
+
 static bool is_label_key(const char *key) {
     const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
     char prefix[SUBDOMAIN_MAX + 1];
@@ -152,6 +157,13 @@ static void check_devices(struct build *build, const struct profile *profile) {
     }
 }
 
+static void check_service_account(struct build *build, const struct node *account) {
+    if (account && !is_subdomain(account->text) && build_is_new(build, node_place(account)))
+        diag_help(diag_error(build->diags, node_place(account),
+                             "`%.100s` is no name of a service account", account->text),
+                  "names have lower-case letters, digits, `-` and `.`");
+}
+
 static void check_profile(struct build *build, const struct profile *profile) {
     const struct node *const *given = profile->given;
     const struct kubernetes_settings *cluster = build->cluster;
@@ -166,12 +178,26 @@ static void check_profile(struct build *build, const struct profile *profile) {
                   given[ATTRIBUTE_DATA_REFS]);
     check_volumes(build, ATTRIBUTE_ARTIFACT_REFS, "artifacts", cluster->artifacts,
                   cluster->n_artifacts, given[ATTRIBUTE_ARTIFACT_REFS]);
+    check_service_account(build, given[ATTRIBUTE_SERVICE_ACCOUNT]);
     check_devices(build, profile);
+}
+
+/* What comes from the command line, which has no places. */
+static void check_given(struct build *build) {
+    const char *image = build->image, *namespace = build->out->namespace;
+
+    if (image && (!*image || image[strcspn(image, " \t\r\n")] != '\0'))
+        diag_help(diag_error_nowhere(build->diags, "`%.100s` is no name of an image", image),
+                  "an image is named as in `registry.example.org/train:1`");
+    if (namespace && !is_dns_label(namespace))
+        diag_help(diag_error_nowhere(build->diags, "`%.100s` is no name of a namespace", namespace),
+                  "names have at most %d lower-case letters, digits and `-`", LABEL_MAX);
 }
 
 void pods_check(struct build *build) {
     const struct profile *last = NULL;
 
+    check_given(build);
     for (uint32_t i = 0; i < build->plan->n_tasks; i++) {
         if (build->plan->tasks[i].profile != last)
             check_profile(build, build->plan->tasks[i].profile);

@@ -30,8 +30,8 @@
 enum manifest_target { MANIFEST_NATIVE, MANIFEST_KUBEFLOW };
 
 enum {
-    MANIFEST_NAME_MAX = 40,    /* bytes of an object's name with its NUL: a pod's is longer */
-    MANIFEST_PODS_MAX = 10000, /* of native pods; twice what a gang of that size could be placed */
+    MANIFEST_NAME_MAX = 40,   /* bytes of an object's name with its NUL: a pod's is longer */
+    MANIFEST_PODS_MAX = 5000, /* of native pods in one run: each holds the names of all */
 };
 
 /* By these everything of a run is found again. */
@@ -40,7 +40,8 @@ enum {
 #define MANIFEST_LABEL_ROLE    "myelin/role"    /* master, worker, ps; of a pod */
 #define MANIFEST_LABEL_INDEX   "myelin/index"   /* of a native pod; Kubeflow's is below */
 #define MANIFEST_LABEL_MANAGED "app.kubernetes.io/managed-by" /* "myelin" */
-/* What the operators put on their pods, beside our labels. */
+/* What the operators put on their pods, beside our labels. The launcher of an MPIJob has neither;
+ * the workers of one have the index alone. */
 #define KUBEFLOW_LABEL_INDEX "training.kubeflow.org/replica-index"
 #define KUBEFLOW_LABEL_TYPE  "training.kubeflow.org/replica-type"
 

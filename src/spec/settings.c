@@ -101,6 +101,19 @@ static void check_sub_path(struct decoder *decoder, const struct field_node *pat
                   "write it without a slash at its start and without `..`, as in `runs/ada`");
 }
 
+/* Names of objects and their labels: what Kubernetes would refuse long after it was written. */
+static void check_object_name(struct decoder *decoder, struct field_node field) {
+    static const char good[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+    const char *text = field_text(field);
+    size_t n = text ? strlen(text) : 0;
+
+    if (text && (n == 0 || n > 63 || text[strspn(text, good)] != '\0' || strchr("-.", text[0]) ||
+                 strchr("-.", text[n - 1])))
+        diag_help(diag_error(decoder->diags, node_place(&field.at->value),
+                             "`%.100s` is no name that Kubernetes takes", text),
+                  "names have at most 63 lower-case letters, digits, `-` and `.`");
+}
+
 /* The name is the last part of the path at which tasks find the volume. */
 static void check_name(struct decoder *decoder, const struct member *member) {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -115,6 +128,7 @@ static void check_name(struct decoder *decoder, const struct member *member) {
 
 static struct volume_settings volume(struct decoder *decoder, const char *name,
                                      const struct volume_fields *fields, struct place place) {
+    check_object_name(decoder, fields->claim);
     check_sub_path(decoder, &fields->sub_path);
     return (struct volume_settings){ .name = name,
                                      .claim = field_text(fields->claim),
@@ -154,6 +168,9 @@ static const char *or_else(struct field_node field, const char *otherwise) {
 
 static void take_kubernetes(struct decoder *decoder, const struct kubernetes_fields *fields,
                             struct kubernetes_settings *out) {
+    check_object_name(decoder, fields->namespace);
+    check_object_name(decoder, fields->queue);
+    check_object_name(decoder, fields->scheduler);
     out->kubeconfig = field_text(fields->kubeconfig);
     out->context = field_text(fields->context);
     out->namespace = field_text(fields->namespace);

@@ -193,6 +193,9 @@ def test_what_cannot_be_rendered_is_told_with_its_place_and_prints_nothing(scena
     assert not ended.out and "there is no `backend: mpi` on a cluster" in ended.err and "= help: " in ended.err
     ended = render(scenario, job(scenario, "pytorch", head=""), status=1)
     assert not ended.out and "--image" in ended.err
+    for option, value in [("--namespace", "a b"), ("--namespace", ""), ("--image", "a b"), ("--image", "")]:
+        ended = render(scenario, job(scenario, "pytorch"), option, value, status=1)
+        assert not ended.out and "is no name of " in ended.err
     scenario.home.mkdir()
     (scenario.home / "config.yml").write_text("kubernetes:\n  namespce: a\n")
     ended = render(scenario, job(scenario, "pytorch"), status=1)

@@ -450,6 +450,8 @@ static void what_cannot_be_expressed_is_told_with_its_place_and_the_way_out(void
           "`a b` is no name", "letters", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  secret_refs: [Big]\n", MANIFEST_NATIVE,
           "`Big` is no name", "lower-case", 6 },
+        { HEAD "build: {image: a}\nenvironment:\n  service_account: A b\n", MANIFEST_NATIVE,
+          "`A b` is no name of a service account", "lower-case", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  data_refs: [d]\n", MANIFEST_NATIVE,
           "`data_refs` names `d`", "config.yml", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  resources:\n    gpu: {requests: 1, limits: 2}\n",
