@@ -18,7 +18,7 @@
  *      of manifest/variables.h.
  *   4. Every name is a DNS label, and made from the run's uuid and attempt alone: to create twice
  *      is to create once.
- *   5. Every object and every pod has the labels of manifest_labels[].
+ *   5. Every object and every pod has the labels of the run, the attempt and the manager.
  */
 #ifndef MANIFEST_MANIFEST_H
 #define MANIFEST_MANIFEST_H
@@ -77,7 +77,8 @@ struct manifest {
     size_t n_notes;
 };
 
-/* Returns NULL when there are errors, which are in diags; their places are those of the plan's and
+/* The objects point into the texts and nodes of the input, which outlive them.
+ * Returns NULL when there are errors, which are in diags; their places are those of the plan's and
  * the settings' nodes, whose sources the caller has. */
 struct manifest *manifest_build(const struct manifest_input *input, struct diags *diags);
 void manifest_free(struct manifest *manifest);
