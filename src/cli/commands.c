@@ -22,6 +22,7 @@ extern const struct command command_plan;
 extern const struct command command_ps;
 extern const struct command command_reindex;
 extern const struct command command_rerun;
+extern const struct command command_render;
 extern const struct command command_restart;
 extern const struct command command_resume;
 extern const struct command command_rm;
@@ -38,6 +39,7 @@ const struct command *const commands[] = {
     &command_run,
     &command_check,
     &command_plan,
+    &command_render,
     &command_ps,
     &command_runs,
     &command_compare,
