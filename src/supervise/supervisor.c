@@ -468,7 +468,7 @@ static void write_lost_end(const struct rundir *rundir, const char *reason, bool
     if (record_read(&record, rundir, &err))
         return;
     if (!state_is_final(record.state) &&
-        journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) == 0) {
+        journal_reopen(&journal, rundir, record.seq, tracker_elapsed_s(&record), &err) == 0) {
         cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
         if (cgroups == 0)
             queue_forget(rundir); /* else what lives in them still uses it */
@@ -527,6 +527,7 @@ bool supervisor_settle(const struct rundir *rundir) {
     bool settles = false;
     int lock;
 
+    tracker_settle(rundir); /* how long it went on is known from what it logged */
     if (owner_take(rundir, &lock, &err))
         return false;
     if (record_read(&record, rundir, &err) == 0) {
