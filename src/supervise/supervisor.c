@@ -138,8 +138,12 @@ static void on_phase(void *context, enum run_phase phase) {
     chronicle_phase(&supervisor->journal, names[phase]);
 }
 
+/* Nothing follows the end. */
 static void on_notice(void *context, const char *sentence) {
-    chronicle_notice(&((struct supervisor *)context)->journal, sentence);
+    struct supervisor *supervisor = context;
+
+    if (!supervisor->has_ended)
+        chronicle_notice(&supervisor->journal, sentence);
 }
 
 /* The original showed what keeps a run from starting as a warning. */
@@ -238,14 +242,16 @@ static void take_inventory(struct supervisor *supervisor) {
     }
 }
 
-/* The end of the run: what it reserved is given back, then the end is told. */
+/* The end of the run: what it reserved is given back, then the end is told. Its series are made
+ * compact afterwards, which takes a moment for millions of points: nobody waits for it, and who
+ * reads them meanwhile reads them as they were. */
 static void end_run(struct supervisor *supervisor, const struct chronicle_end *end) {
     queue_free(supervisor->queue);
     supervisor->queue = NULL;
-    tracker_finish(supervisor->tracker);
     take_inventory(supervisor);
     chronicle_end(&supervisor->journal, end);
     supervisor->has_ended = true;
+    tracker_finish(supervisor->tracker);
     event_base_loopbreak(supervisor->base);
 }
 

@@ -386,8 +386,10 @@ static void remove_spool(const struct tracker *tracker) {
 void tracker_finish(struct tracker *tracker) {
     struct error err;
 
-    if (tracker->store && series_finish(tracker->store, &err))
+    if (tracker->store && series_finish(tracker->store, &err)) {
         tell_trouble(tracker, &err);
+        return; /* the spool that is left says that something is to be done */
+    }
     remove_spool(tracker);
 }
 

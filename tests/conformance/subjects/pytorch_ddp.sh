@@ -60,7 +60,7 @@ print(f"loss {loss:.4f}, accuracy {accuracy:.4f}")'
     myelin outputs 2 checkpoints/epoch-3.pt --copy checkpoint
     expect_status 0
     python3 -c 'import torch
-kept = torch.load("checkpoint/epoch-3.pt"); model = torch.load("best/model.pt")
+kept = torch.load("checkpoint/checkpoints/epoch-3.pt"); model = torch.load("best/model.pt")
 assert kept["epoch"] == 3 and all(torch.equal(kept["model"][name], model[name]) for name in model)' 2>err ||
         fail "the checkpoint of the last epoch is not the model"
     myelin outputs 2 --media learned
