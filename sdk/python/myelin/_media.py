@@ -13,12 +13,13 @@ import struct
 import zlib
 from typing import Any, List, Optional, Tuple
 
+from ._fallback import clean_name
+
 FOLDER = "media"
 IMAGE_MOST = 64 << 20  # bytes of a file
 TEXT_MOST = 1 << 20
 PIXELS_MOST = 64 << 20  # of an array: bytes before it is packed
 FILES_MOST = 100000  # of one process
-NAME_MOST = 200  # bytes
 WARNINGS_MOST = 100
 STEP_MOST = 1 << 63
 
@@ -153,10 +154,8 @@ def image_bytes(image: Any) -> bytes:
 
 def folder_of(name: str) -> str:
     """A path below outputs/media, whatever the name is: parts that begin with a dot get another first letter."""
-    clean = "".join(letter if letter.isprintable() else "?" for letter in name)
-    parts = ["_" + part[1:] if part.startswith(".") else part for part in clean.split("/") if part]
-    text = "/".join(parts).encode("utf-8", "replace")[:NAME_MOST].decode("utf-8", "ignore").rstrip("/")
-    return text or "_"
+    parts = [part for part in clean_name(name).decode("utf-8", "replace").split("/") if part]
+    return "/".join("_" + part[1:] if part.startswith(".") else part for part in parts) or "_"
 
 
 def _check_limit(size: int) -> None:
