@@ -101,16 +101,18 @@ def test_arrays_of_numpy_and_images_of_pil_are_kept(stage):
         run.log_image("bytes", numpy.arange(12, dtype="uint8").reshape(2, 2, 3))
         run.log_image("floats", numpy.array([[0, 1, 0.5, numpy.nan, -numpy.inf, 7]], dtype="float64"))
         run.log_image("bools", numpy.array([[True, False]]))
+        run.log_image("beyond", numpy.array([[-5, 300]]))
         run.log_image("first", numpy.arange(15).reshape(3, 1, 5))
         run.log_image("pil", PIL.Image.new("RGB", (3, 2), (9, 8, 7)))
         assert run.dropped == 0
         assert list(PIL.Image.open(run.log_image("again", [[[1, 2, 3]], [[4, 5, 6]]])).getdata()) == [(1, 2, 3), (4, 5, 6)]
     """, MYELIN_ATTEMPT="0")
-    got = {name: pixels(kept(stage, name + "/000000000-2.png")) for name in ("bytes", "floats", "bools", "first")}
+    got = {name: pixels(kept(stage, name + "/000000000-2.png")) for name in ("bytes", "floats", "bools", "beyond", "first")}
     assert got == {
         "bytes": (2, 2, 3, [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]),
         "floats": (6, 1, 1, [[0, 255, 128, 0, 0, 255]]),
         "bools": (2, 1, 1, [[255, 0]]),
+        "beyond": (2, 1, 1, [[0, 255]]),
         "first": (5, 1, 3, [[0, 5, 10, 1, 6, 11, 2, 7, 12, 3, 8, 13, 4, 9, 14]]),
     }
 
