@@ -65,7 +65,7 @@ bool media_parse(const char *path, struct media *out, size_t *name_length) {
     const char *file = strrchr(path, '/'), *at;
     struct media media = { .path = path };
 
-    if (strncmp(path, FOLDER, strlen(FOLDER)) != 0 || file < path + strlen(FOLDER))
+    if (strncmp(path, FOLDER, strlen(FOLDER)) != 0 || file <= path + strlen(FOLDER))
         return false;
     at = file + 1;
     if (!take_step(&at, &media.step) || *at++ != '-' || !take_rank(&at, &media.rank))

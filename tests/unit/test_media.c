@@ -49,6 +49,7 @@ static void whatever_else_lies_there_is_no_media(void **state) {
         "media",
         "media/",
         "media/1-0.png", /* without a name */
+        "media//1-0.png",
         "model/a/1-0.png",
         "media/a/1.png",
         "media/a/-0.png",
