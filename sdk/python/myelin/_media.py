@@ -142,9 +142,10 @@ def image_bytes(image: Any) -> bytes:
             buffer = io.BytesIO()
             getattr(image, save)(buffer, format="png")
             return buffer.getvalue()
-    for step in ("detach", "cpu", "numpy"):  # tensors
-        if hasattr(image, step):
-            image = getattr(image, step)()
+    if hasattr(image, "detach"):  # a tensor of PyTorch
+        image = image.detach().cpu()
+    if hasattr(image, "numpy"):
+        image = image.numpy()
     if hasattr(image, "astype") and hasattr(image, "shape"):
         return _png_of_numpy(image)
     return _png_of_lists(image.tolist() if hasattr(image, "tolist") else image)
