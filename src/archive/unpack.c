@@ -46,24 +46,9 @@ static int refuse(const struct unpacking *un, const char *name, const char *why,
 }
 
 static int check_name(const struct unpacking *un, const char *name, struct error *err) {
-    size_t depth = 0;
+    const char *trouble = archive_name_trouble(name);
 
-    if (name[0] == '/')
-        return refuse(un, name, "is an absolute path", err);
-    if (strlen(name) > ARCHIVE_NAME_MOST)
-        return refuse(un, name, "is too long a path", err);
-    for (const char *p = name;; depth++) {
-        const size_t n = strcspn(p, "/");
-
-        if (n == 0 || n > NAME_MAX || (n == 1 && p[0] == '.') ||
-            (n == 2 && p[0] == '.' && p[1] == '.'))
-            return refuse(un, name, "is no path that stays inside the archive", err);
-        if (depth > ARCHIVE_DEPTH_MOST)
-            return refuse(un, name, "lies too deep", err);
-        if (p[n] == '\0')
-            return 0;
-        p += n + 1;
-    }
+    return trouble ? refuse(un, name, trouble, err) : 0;
 }
 
 static int count_entry(struct unpacking *un, const char *name, int64_t size, struct error *err) {
