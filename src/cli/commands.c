@@ -10,6 +10,7 @@ extern const struct command command_compare;
 extern const struct command command_completion;
 extern const struct command command_copy;
 extern const struct command command_export;
+extern const struct command command_gc;
 extern const struct command command_help;
 extern const struct command command_import;
 extern const struct command command_kill;
@@ -35,35 +36,12 @@ extern const struct command command_why;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,
-    &command_check,
-    &command_plan,
-    &command_ps,
-    &command_runs,
-    &command_compare,
-    &command_status,
-    &command_why,
-    &command_logs,
-    &command_metrics,
-    &command_attach,
-    &command_stop,
-    &command_kill,
-    &command_restart,
-    &command_resume,
-    &command_copy,
-    &command_outputs,
-    &command_export,
-    &command_import,
-    &command_model,
-    &command_rm,
-    &command_node,
-    &command_reindex,
-    &command_schema,
-    &command_completion,
-    &command_man,
-    &command_help,
-    &command_version,
-    NULL,
+    &command_run,        &command_check,   &command_plan,   &command_ps,      &command_runs,
+    &command_compare,    &command_status,  &command_why,    &command_logs,    &command_metrics,
+    &command_attach,     &command_stop,    &command_kill,   &command_restart, &command_resume,
+    &command_copy,       &command_outputs, &command_export, &command_import,  &command_model,
+    &command_rm,         &command_gc,      &command_node,   &command_reindex, &command_schema,
+    &command_completion, &command_man,     &command_help,   &command_version, NULL,
 };
 
 const struct command *command_find(const char *name) {

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tarfile
+import time
 
 import pytest
 from conftest import compile_logger
@@ -362,3 +363,155 @@ def test_killed_imports_leave_no_run_and_what_they_leave_is_found(stage):
     assert stage.runs() == [] and len(stage.left()) == 1
     stage.myelin("import", "a")
     assert len(stage.runs()) == 1
+
+
+# -- gc
+
+
+def quick(stage, n, *tags, cmd="true"):
+    """Runs that do next to nothing, with tags."""
+    head = "name: quick\n" + (f"tags: [{', '.join(tags)}]\n" if tags else "")
+    stage.scenario.job(cmd, head=head)
+    for _ in range(n):
+        stage.scenario.run("job.yml")
+    return stage.json("status", "@")["id"]
+
+
+def make_old(stage, *runs, days=100):
+    """Sets the clock back of runs that are over."""
+    then = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() - days * 86400))
+    for run in runs:
+        path = stage.home / "runs" / str(run) / "events.jsonl"
+        first, rest = path.read_text().split("\n", 1)
+        line = json.loads(first)
+        line["time"] = then
+        path.write_text(json.dumps(line) + "\n" + rest)
+    for path in stage.home.glob("index.db*"):
+        path.unlink()
+
+
+def ids(stage):
+    return [run["id"] for run in stage.runs()]
+
+
+def going(stage, *rules, status=0):
+    report = stage_json(stage, ["gc", *rules], status)
+    assert_shape(report, "A home that was swept")
+    for run in report["runs"]:
+        assert_shape(run, "runs that go")
+    return [run["id"] for run in report["runs"]]
+
+
+def test_gc_shows_what_would_go_and_removes_it_only_when_told(stage):
+    quick(stage, 4)
+    make_old(stage, 1, 2)
+    out = stage.myelin("gc", "--older", "30d").out
+    assert "2 runs would go, which frees" in out and "stay: 2 runs that ended within 30d" in out and "100d ago" in out
+    assert ids(stage) == [1, 2, 3, 4]
+    assert going(stage, "--older", "30d") == [1, 2]
+    out = stage.myelin("gc", "--older", "30d", "--yes").out
+    assert "removed 2 runs" in out and ids(stage) == [3, 4]
+    assert "nothing to remove" in stage.myelin("gc", "--older", "30d", "--yes").out
+
+
+def test_gc_holds_runs_to_all_rules(stage):
+    quick(stage, 2, "a", "b")
+    quick(stage, 2, "b", cmd="false")
+    make_old(stage, 1, 2, 3)
+    assert going(stage, "--tags", "a") == [1, 2]
+    assert going(stage, "--tags", "b", "--tags", "a", "-q", "id:>1") == [2]
+    assert going(stage, "--status", "failed") == [3, 4]
+    assert going(stage, "--status", "failed", "--older", "1w") == [3]
+    assert going(stage, "--keep", "3") == [1]
+    assert going(stage, "--status", "failed|succeeded", "--keep", "1", "--older", "0s") == [1, 2, 3]
+    assert going(stage, "--tags", "b", "--keep", "2") == [1, 2]
+    assert going(stage, "-q", "~tags:a", "--older", "1d") == [3]
+    assert "no rule says which runs may go" in stage.myelin("gc", "--yes").out and ids(stage) == [1, 2, 3, 4]
+
+
+def test_gc_makes_room_with_the_oldest_runs_first(stage):
+    stage.scenario.job("head -c 1000000 /dev/urandom >$MYELIN_OUTPUTS_PATH/f")
+    for _ in range(4):
+        stage.scenario.run("job.yml")
+    assert going(stage, "--size", "10M") == []
+    assert going(stage, "--size", "2500K") == [1, 2]
+    report = stage.json("gc", "--size", "2500K", "--yes")
+    assert [run["outcome"] for run in report["runs"]] == ["removed"] * 2 and report["bytes"] >= 2000000
+    used = sum(path.lstat().st_blocks * 512 for path in (stage.home / "runs").rglob("*"))
+    assert ids(stage) == [3, 4] and used <= 2500 * 1024
+    assert going(stage, "--size", "0") == [3, 4]
+
+
+def test_gc_never_removes_what_goes_on_or_is_aliased_or_shared(stage):
+    for text in ("one", "two"):
+        stage.train(f"printf {text} >net.bin", model())
+    stage.myelin("model", "alias", "net:1", "best")
+    stage.train("true")
+    stage.train("true", run=("resume", "3"))
+    stage.scenario.job(stage.scenario.script("touch started; exec sleep 60"))
+    stage.myelin("run", "-d", "job.yml")
+    stage.scenario.wait_for("started")
+    make_old(stage, 1, 2, 3)
+    report = stage.json("gc", "--older", "30d")
+    assert [run["id"] for run in report["runs"]] == [2]
+    assert report["needed"] == [
+        {"id": 1, "reason": "its model net:1 is 'best'"},
+        {"id": 3, "reason": "run 4, which stays, has its outputs"},
+    ]
+    report = stage.json("gc", "-q", "id:>0", "--yes")
+    assert [run["id"] for run in report["runs"]] == [2, 3, 4] and report["needed"][-1] == {"id": 5, "reason": "it goes on"}
+    assert ids(stage) == [1, 5] and stage.models() == [("net", 1, 1, ["best"])]
+    stage.myelin("stop", 5)
+    stage.myelin("restart", 5, "-d")
+    assert "run 6, which goes on, was made from it" in stage.myelin("gc", "--keep", "0").out
+    stage.myelin("stop", 6)
+    assert going(stage, "--keep", "0") == [5, 6]
+
+
+def test_gc_removes_what_interrupted_work_has_left(stage):
+    quick(stage, 1)
+    left = [stage.home / "import.abcdef", stage.home / "runs" / "7"]
+    for path in left:
+        (path / "outputs").mkdir(parents=True)
+        (path / "outputs" / "f").write_text("x" * 10000)
+    assert going(stage) == [] and stage.json("gc")["leftovers"] == [], "who made them may be at work"
+    for path in left:
+        os.utime(path, (0, 0))
+    assert [entry["path"] for entry in stage.json("gc")["leftovers"]] == list(map(str, left))
+    assert all(path.exists() for path in left)
+    out = stage.myelin("gc", "--yes").out
+    assert "an import that was cut short" in out and "a run that never began" in out
+    assert not any(path.exists() for path in left) and ids(stage) == [1]
+    assert quick(stage, 1) == 8, "an id is not given again"
+
+
+def test_gc_that_is_killed_leaves_whole_runs(stage):
+    stage.scenario.job("for i in $(seq 300); do echo $i >$MYELIN_OUTPUTS_PATH/$i; done")
+    for _ in range(6):
+        stage.scenario.run("job.yml")
+    process = stage.scenario.start("gc", "--keep", "0", "--yes")
+    deadline = time.monotonic() + 20
+    while (stage.home / "runs" / "6" / "events.jsonl").exists() and time.monotonic() < deadline:
+        pass
+    process.kill()
+    process.wait()
+    stage.myelin("ps", "-a")
+    for run in ids(stage):
+        stage.myelin("status", run)
+    stage.myelin("gc", "--keep", "0", "--yes")
+    assert ids(stage) == [] and not list((stage.home / "runs").iterdir())
+
+
+def test_gc_checks_its_command_line(stage):
+    for words, sentence in [
+        (["--older", "x"], "--older takes an age"),
+        (["--older", "99999999999w"], "--older takes an age"),
+        (["--keep", "-1"], "--keep takes a number"),
+        (["--size", "big"], "--size takes bytes"),
+        (["--status", "asleep"], "there is no such status"),
+        (["--query", "loss<3"], "--query:1:"),
+        (["12"], "takes only options"),
+    ]:
+        assert sentence in stage.myelin("gc", *words, status=2).err
+    assert "nothing to remove" in stage.myelin("gc", "--keep", "1").out
+    assert not stage.home.exists(), "looking makes no home"
