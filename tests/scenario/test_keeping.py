@@ -150,6 +150,7 @@ def test_a_resumed_run_takes_its_outputs_along(stage):
     stage.at(stage.there).myelin("import", "a")
     assert (stage.home / "runs/1/outputs/f").read_text() == "onetwo"
     assert not (stage.home / "runs/1/outputs").is_symlink()
+    assert "resumed from run 1 of another home" in stage.myelin("status", 1).out
     stage.myelin("rm", 1)
 
 
