@@ -193,8 +193,9 @@ const struct command command_export = {
         "of 32 bits there. A run that goes on is written as far as it is.\n"
         "\n" RUN_NAMES,
     .options = options,
-    .examples = "myelin export 12 13 -o mnist.tar.zst          # two runs, for another machine\n"
-                "myelin export 12 -o - | ssh big myelin import -\n"
-                "myelin export @ --tensorboard ./board    # then: tensorboard --logdir ./board\n",
+    .examples =
+        "myelin export 12 13 -o mnist.tar.zst               # two runs, for another machine\n"
+        "myelin export 12 -o - | ssh big myelin import -    # straight to it\n"
+        "myelin export @ --tensorboard ./board            # then: tensorboard --logdir ./board\n",
     .run = export_command,
 };

@@ -479,9 +479,9 @@ const struct command command_gc = {
         "too, also when no rule is given.",
     .options = options,
     .examples =
-        "myelin gc --older 30d --keep 20            # what would go\n"
-        "myelin gc --status failed --older 7d --yes\n"
-        "myelin gc --size 20G -q '~tags:keep' --yes # make room, but not of runs with that tag\n",
+        "myelin gc --older 30d --keep 20             # what would go\n"
+        "myelin gc --status failed --older 7d --yes  # remove what failed a week ago\n"
+        "myelin gc --size 20G -q '~tags:keep' --yes  # make room, but not of runs with that tag\n",
     .statuses = statuses,
     .run = gc,
 };

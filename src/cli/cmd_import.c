@@ -238,8 +238,8 @@ const struct command command_import = {
         "`-` is standard input.",
     .options = options,
     .operand_kind = ARGUMENT_FILE,
-    .examples = "myelin import mnist.tar.zst\n"
-                "ssh big myelin export @ -o - | myelin import -    # from another machine\n",
+    .examples = "myelin import mnist.tar.zst     # all runs in it\n"
+                "myelin import - <mnist.tar.zst  # the same from standard input\n",
     .statuses = statuses,
     .run = import_command,
 };
