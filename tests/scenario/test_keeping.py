@@ -166,18 +166,18 @@ def test_links_that_lead_out_and_pipes_are_left_out_and_told(stage):
 
 
 def test_models_get_versions_of_this_home_and_aliases_that_are_free(stage):
-    for text in ("one", "two"):
+    for text in ("one", "two", "three"):
         stage.train(f"printf {text} >net.bin", model())
-    stage.myelin("model", "alias", "net:2", "best")
-    stage.myelin("model", "alias", "net:2", "fast")
-    stage.myelin("export", 2, "-o", "a")
+    stage.myelin("model", "alias", "net:3", "best")
+    stage.myelin("model", "alias", "net:3", "fast")
+    stage.myelin("export", 3, "-o", "a")
     stage.at(stage.there)
     for text in ("a", "b", "c"):
         stage.train(f"printf {text} >net.bin", model())
     stage.myelin("model", "alias", "net:1", "best")
     stage.myelin("rm", 3)
     out = stage.myelin("import", "a").out
-    assert "model net:4, which was net:2 there; it is fast" in out and "it is not best: another version is, here" in out
+    assert "model net:4, which was net:3 there; it is fast" in out and "it is not best: another version is, here" in out
     assert stage.models() == [("net", 4, 4, ["fast"]), ("net", 2, 2, []), ("net", 1, 1, ["best"])], "3 is not given twice"
     for path in stage.home.glob("myelin.db*"):
         path.unlink()
