@@ -43,6 +43,9 @@ struct archive_progress {
     void *context;
 };
 
+/* What is wrong with the name of an entry, as the end of a sentence; NULL: nothing. */
+const char *archive_name_trouble(const char *name);
+
 /* Whether a symbolic link of that name stays inside the archive, wherever that is unpacked: its
  * target is relative, ".." stands only at its beginning, and does not lead above the top. So no
  * chain of such links leads out. */

@@ -175,9 +175,8 @@ static int write_header(struct pack *pack, const char *name, const struct stat *
     const struct libarchive *lib = &pack->lib;
     int64_t modified_s = st->st_mtim.tv_sec;
 
-    if (strlen(name) > ARCHIVE_NAME_MOST)
-        return error_set(err, ERROR_INVALID, "the path '%.100s...' is too long for an archive",
-                         name);
+    if (archive_name_trouble(name))
+        return error_set(err, ERROR_INVALID, "'%.200s' %s", name, archive_name_trouble(name));
     modified_s = modified_s < 0 ? 0 : modified_s > TIME_MOST ? TIME_MOST : modified_s;
     seal_add_header(&pack->seal, name, st->st_mode & (S_IFMT | RIGHTS), modified_s, target);
     lib->entry_clear(pack->entry);

@@ -12,6 +12,7 @@
 #include "archive/archive.h"
 #include "archive/libarchive.h"
 #include "archive/seal.h"
+#include "archive/walk.h"
 #include "base/arena.h"
 #include "base/tree.h"
 #include "base/vec.h"
@@ -46,24 +47,9 @@ static int refuse(const struct unpacking *un, const char *name, const char *why,
 }
 
 static int check_name(const struct unpacking *un, const char *name, struct error *err) {
-    size_t depth = 0;
+    const char *trouble = archive_name_trouble(name);
 
-    if (name[0] == '/')
-        return refuse(un, name, "is an absolute path", err);
-    if (strlen(name) > ARCHIVE_NAME_MOST)
-        return refuse(un, name, "is too long a path", err);
-    for (const char *p = name;; depth++) {
-        const size_t n = strcspn(p, "/");
-
-        if (n == 0 || n > NAME_MAX || (n == 1 && p[0] == '.') ||
-            (n == 2 && p[0] == '.' && p[1] == '.'))
-            return refuse(un, name, "is no path that stays inside the archive", err);
-        if (depth > ARCHIVE_DEPTH_MOST)
-            return refuse(un, name, "lies too deep", err);
-        if (p[n] == '\0')
-            return 0;
-        p += n + 1;
-    }
+    return trouble ? refuse(un, name, trouble, err) : 0;
 }
 
 static int count_entry(struct unpacking *un, const char *name, int64_t size, struct error *err) {
@@ -193,6 +179,9 @@ static int make_file(struct unpacking *un, int parent, const char *last, const c
     status = write_content(un, fd, name, err);
     if (status == 0 && (fchmod(fd, mode) < 0 || futimens(fd, times) < 0))
         status = cannot_make(un, name, err);
+    /* Begins to write it to the disk, for flush_entry to wait for: many files go at once. */
+    if (status == 0)
+        sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     close(fd);
     return status;
 }
@@ -335,10 +324,29 @@ static int read_archive(struct unpacking *un, int fd, struct error *err) {
     return status;
 }
 
+/* Not all of the file system at once (syncfs): others write to it, and would be waited for. */
+static int flush_entry(void *context, const struct walk_entry *entry, struct error *err) {
+    int fd, status;
+
+    (void)context;
+    if (!S_ISREG(entry->st->st_mode) && !S_ISDIR(entry->st->st_mode))
+        return 0;
+    fd = open(entry->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == EACCES)
+        return 0; /* of a mode that lets nobody read: its content is not waited for */
+    status = fd < 0 ? -1 : fsync(fd);
+    if (status < 0)
+        error_set_errno(err, errno, "cannot write '%.300s'", entry->name);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 static int put_in_place(const struct unpacking *un, const char *part, const char *directory,
                         struct error *err) {
-    /* One call for the thousands of files that there may be. */
-    if (syncfs(un->root) < 0 || fchmod(un->root, 0777 & ~un->mask) < 0)
+    if (walk(part, flush_entry, NULL, err))
+        return -1;
+    if (fsync(un->root) < 0 || fchmod(un->root, 0777 & ~un->mask) < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", directory);
     if (renameat2(AT_FDCWD, part, AT_FDCWD, directory, RENAME_NOREPLACE) < 0)
         return error_set_errno(err, errno, "cannot make '%.300s'", directory);

@@ -6,17 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/progress.h"
 #include "cli/runs.h"
 #include "code/restore.h"
 #include "store/outputs.h"
 #include "store/owner.h"
 #include "store/request.h"
 
-enum { PROGRESS_EVERY_S = 1, PROGRESS_SELDOM_S = 10, RECORD_MOST = INT_MAX };
+enum { RECORD_MOST = INT_MAX };
 
 /* The old run, and what is needed of it. */
 struct original {
@@ -70,44 +70,12 @@ static int share_outputs(void *context, const struct rundir *rundir,
     return status;
 }
 
-struct progress {
-    const struct original *original;
-    bool is_terminal, is_shown;
-    uint64_t total;
-    time_t last;
-};
-
-static time_t seconds_now(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
-static bool on_progress(void *context, uint64_t bytes) {
-    struct progress *progress = context;
-    const time_t now = seconds_now();
-    AUTO(arena) arena = ARENA_INIT;
-
-    if (launch_is_interrupted())
-        return false;
-    if (now - progress->last < (progress->is_terminal ? PROGRESS_EVERY_S : PROGRESS_SELDOM_S))
-        return true;
-    progress->last = now;
-    progress->is_shown = true;
-    fprintf(stderr, "%smyelin: copying the outputs of run %s: %s of %s%s",
-            progress->is_terminal ? "\r\x1b[K" : "", progress->original->rundir.id,
-            runs_bytes(&arena, bytes), runs_bytes(&arena, progress->total),
-            progress->is_terminal ? "" : "\n");
-    return true;
-}
-
 static int copy_from(struct original *original, const struct rundir *keeper,
                      const struct rundir *rundir, struct error *err) {
-    struct progress progress = { .original = original,
-                                 .is_terminal = isatty(STDERR_FILENO) == 1,
-                                 .last = seconds_now() };
-    const struct outputs_progress tell = { on_progress, &progress };
+    AUTO(arena) arena = ARENA_INIT;
+    struct progress progress =
+        progress_begin(arena_printf(&arena, "copying the outputs of run %s", original->rundir.id));
+    const struct outputs_progress tell = { progress_tell, &progress };
     struct outputs outputs = { 0 };
     size_t left_out = 0;
     int status = outputs_add(&outputs, keeper, NULL, err);
@@ -117,8 +85,7 @@ static int copy_from(struct original *original, const struct rundir *keeper,
     if (status == 0)
         status = outputs_copy(&outputs, keeper, rundir->outputs, OUTPUTS_NEW_ONLY, &tell, &left_out,
                               err);
-    if (progress.is_shown && progress.is_terminal)
-        fputs("\r\x1b[K", stderr);
+    progress_end(&progress);
     if (left_out > 0)
         fprintf(stderr, "myelin: note: %zu links that lead out of the outputs are not copied\n",
                 left_out);

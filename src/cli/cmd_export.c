@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/export_archive.h"
 #include "cli/runs.h"
 #include "track/events_export.h"
 
@@ -122,17 +123,17 @@ static int export_run(const struct invocation *in, const struct rundir *rundir,
     return 0;
 }
 
-static int export_command(const struct invocation *in) {
+static int export_tensorboard(const struct invocation *in) {
     AUTO(arena) arena = ARENA_INIT;
     struct rundir rundir;
     struct run_record run;
     struct error err;
     int status;
 
-    if (in->n_operands == 0)
-        return runs_misuse_without_run(in);
-    if (!invocation_has(in, "tensorboard"))
-        return invocation_misuse(in, "which form is wanted? --tensorboard DIR");
+    if (in->n_operands > 1)
+        return invocation_misuse(in, "--tensorboard takes one RUN");
+    if (invocation_has(in, "output"))
+        return invocation_misuse(in, "-o does not go with --tensorboard DIR");
     status = runs_find(in->operands[0], &arena, &rundir, &err);
     if (status == 0)
         status = runs_read(&rundir, &run, &err);
@@ -147,29 +148,54 @@ static int export_command(const struct invocation *in) {
     return STATUS_OK;
 }
 
+static int export_command(const struct invocation *in) {
+    if (in->n_operands == 0)
+        return runs_misuse_without_run(in);
+    return invocation_has(in, "tensorboard") ? export_tensorboard(in) : export_archive(in);
+}
+
 static const struct option options[] = {
+    { .name = "output",
+      .letter = 'o',
+      .argument = "FILE",
+      .kind = ARGUMENT_FILE,
+      .help = "write the archive to FILE, - for standard output; run-ID.tar.zst here unless said, "
+              "runs.tar.zst for several runs" },
     { .name = "tensorboard",
       .argument = "DIR",
       .kind = ARGUMENT_DIRECTORY,
-      .help = "write the metrics as event files of TensorBoard to DIR, which is made when it is "
-              "missing" },
+      .help = "write instead the metrics as event files of TensorBoard to DIR, which is made when "
+              "it is missing" },
     { .name = "force",
-      .help = "also where DIR is not empty; what was exported before is replaced" },
-    { .name = "json", .help = "print a list of JSON objects, one for each file" },
+      .help =
+          "replace FILE; write to DIR also where it is not empty, and replace what was exported "
+          "before" },
+    { .name = "json",
+      .help = "print a JSON object; with --tensorboard a list of them, one for each file" },
     { 0 },
 };
 
 const struct command command_export = {
     .name = "export",
-    .arguments = "RUN",
-    .summary = "write the metrics of a run for other programs",
+    .arguments = "RUN...",
+    .summary = "write runs to one archive, or the metrics of a run for TensorBoard",
     .description =
-        "Writes all series of a run as event files, which TensorBoard shows: `tensorboard --logdir "
-        "DIR`. There is one file for each task; where several have logged, each has a directory of "
+        "Writes runs that are over, each whole, to one archive (tar, compressed with zstd): "
+        "journal, polyaxonfile, logs, metrics, outputs, and which models of it had which versions "
+        "and aliases. `myelin import` reads it, here or on another machine, and `tar --zstd -xf` "
+        "too. The file appears when it is whole. A run that resumed another goes with its outputs, "
+        "so each stands by itself.\n"
+        "\n"
+        "With `--tensorboard` all series of one run are written as event files, which TensorBoard "
+        "shows: `tensorboard --logdir DIR`. There is one file for each task; where several have "
+        "logged, each has a directory of "
         "its own in DIR, and so has each attempt after the first (`attempt-1`). Values are floats "
         "of 32 bits there. A run that goes on is written as far as it is.\n"
         "\n" RUN_NAMES,
     .options = options,
-    .examples = "myelin export @ --tensorboard ./board    # then: tensorboard --logdir ./board\n",
+    .examples =
+        "myelin export 12 13 -o mnist.tar.zst               # two runs, for another machine\n"
+        "myelin export 12 -o - | ssh big myelin import -    # straight to it\n"
+        "myelin export @ --tensorboard ./board            # then: tensorboard --logdir ./board\n",
     .run = export_command,
 };

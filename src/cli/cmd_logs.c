@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/amounts.h"
 #include "cli/command.h"
 #include "cli/runs.h"
 #include "cli/watch.h"
@@ -39,25 +39,6 @@ struct view {
 };
 
 /* ---- the command line ---- */
-
-/* "90", "10s", "5m", "1.5h", "2d": so long ago. */
-static bool read_span(const char *text, int64_t *out) {
-    static const struct {
-        char unit;
-        double seconds;
-    } units[] = { { '\0', 1 }, { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
-    char *end;
-    const double number = strtod(text, &end);
-
-    if (end == text || !isdigit((unsigned char)text[0]) || !isfinite(number) || number > 1e9)
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (*end == units[i].unit && (*end == '\0' || end[1] == '\0')) {
-            *out = (int64_t)(number * units[i].seconds * 1e6);
-            return true;
-        }
-    return false;
-}
 
 /* The hours and minutes of "+02:00", in seconds. */
 static bool read_zone(const char *text, long *out) {
@@ -122,7 +103,7 @@ static int read_request(const struct invocation *in, struct request *out) {
     out->has_since = since != NULL;
     out->has_tail = tail != NULL;
     out->has_attempt = attempt != NULL;
-    out->is_span = since && read_span(since, &out->since_us);
+    out->is_span = since && amount_span(since, &out->since_us);
     if (since && !out->is_span && !read_time(since, &out->since_us))
         return invocation_misuse(in,
                                  "--since takes a time span such as 10s, 5m, 2h or 1d, or a time "

@@ -10,7 +10,9 @@ extern const struct command command_compare;
 extern const struct command command_completion;
 extern const struct command command_copy;
 extern const struct command command_export;
+extern const struct command command_gc;
 extern const struct command command_help;
+extern const struct command command_import;
 extern const struct command command_kill;
 extern const struct command command_logs;
 extern const struct command command_man;
@@ -56,8 +58,10 @@ const struct command *const commands[] = {
     &command_copy,
     &command_outputs,
     &command_export,
+    &command_import,
     &command_model,
     &command_rm,
+    &command_gc,
     &command_node,
     &command_reindex,
     &command_schema,

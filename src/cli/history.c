@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/history.h"
 
+#include <string.h>
+
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "store/find.h"
+
+/* Whether the id means another run here: the run was imported, without the one it was made from or
+ * under another id. */
+static bool is_of_another_home(const struct run_record *run) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct run_identity identity;
+    struct rundir origin;
+    struct error gone;
+
+    if (!run->origin.uuid ||
+        rundir_open(rundir_home_of(&run->rundir, &arena), run->origin.id, &arena, &origin, &gone))
+        return false;
+    identify_run(&origin, &arena, &identity);
+    return identity.uuid && strcmp(identity.uuid, run->origin.uuid) != 0;
+}
 
 const char *history_origin(const struct run_record *run, struct arena *arena) {
     if (run->origin.manner == ORIGIN_NONE)
         return NULL;
-    return arena_printf(arena, "%s from run %lu", origin_manner_name(run->origin.manner),
-                        run->origin.id);
+    return arena_printf(arena, "%s from run %lu%s", origin_manner_name(run->origin.manner),
+                        run->origin.id, is_of_another_home(run) ? " of another home" : "");
 }
 
 const char *history_span(const struct run_record *run, struct arena *arena) {

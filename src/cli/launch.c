@@ -2,7 +2,6 @@
 #include "cli/launch.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/amounts.h"
 #include "cli/answer.h"
 #include "cli/report.h"
 #include "cli/runs.h"
@@ -65,34 +65,11 @@ static int read_max_processes(const struct invocation *in, uint32_t *max_process
     return 0;
 }
 
-/* "500", "64K", "64KiB", "1.5G": bytes. */
-static bool read_size(const char *text, uint64_t *out) {
-    static const char units[] = "KMGT";
-    const char *unit;
-    double size;
-    char *end;
-
-    errno = 0;
-    size = strtod(text, &end);
-    if (!isdigit((unsigned char)text[0]) || errno || !isfinite(size))
-        return false;
-    unit = *end ? strchr(units, *end) : NULL;
-    if (unit) {
-        for (const char *u = units; u <= unit; u++)
-            size *= 1024;
-        end += strcmp(end + 1, "iB") == 0 ? 3 : 1;
-    }
-    if (*end || size > LOG_MOST_BYTES)
-        return false;
-    *out = (uint64_t)size;
-    return true;
-}
-
 static int read_log_limit(const struct invocation *in, uint64_t *limit) {
     const char *text = invocation_value(in, "log-limit");
 
     *limit = TASKLOG_LIMIT;
-    if (text && !read_size(text, limit))
+    if (text && !amount_bytes(text, LOG_MOST_BYTES, limit))
         return invocation_misuse(in,
                                  "--log-limit takes bytes, or K, M, G or T of them, up to %gT, "
                                  "not '%s'",

@@ -143,18 +143,16 @@ uint32_t runs_count(const struct run_record *run, enum state state) {
     return n;
 }
 
-const char *runs_ago(struct arena *arena, const struct run_record *run, double elapsed_s) {
+const char *runs_age(struct arena *arena, double seconds) {
     static const struct {
         double seconds;
         const char *unit;
     } units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
-    const double age = runs_elapsed(run) - elapsed_s;
 
-    if (!run->created_at)
-        return "";
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (age >= units[i].seconds)
-            return arena_printf(arena, "%.0f%s ago", floor(age / units[i].seconds), units[i].unit);
+        if (seconds >= units[i].seconds)
+            return arena_printf(arena, "%.0f%s ago", floor(seconds / units[i].seconds),
+                                units[i].unit);
     return "just now";
 }
 
@@ -163,6 +161,10 @@ struct time_text runs_file_time(struct timespec at) {
     const int64_t second = at.tv_sec > most_s ? most_s : at.tv_sec < -most_s ? -most_s : at.tv_sec;
 
     return time_text(second * 1000000, TIME_SECONDS);
+}
+
+const char *runs_ago(struct arena *arena, const struct run_record *run, double elapsed_s) {
+    return run->created_at ? runs_age(arena, runs_elapsed(run) - elapsed_s) : "";
 }
 
 const char *runs_bytes(struct arena *arena, uint64_t n) {

@@ -50,6 +50,8 @@ uint32_t runs_count(const struct run_record *run, enum state state);
 /* "3m ago": how long ago the moment was at which the run had lasted so long. "" where that is not
  * known. */
 const char *runs_ago(struct arena *arena, const struct run_record *run, double elapsed_s);
+/* The same of a number of seconds. */
+const char *runs_age(struct arena *arena, double seconds);
 /* The present as the run's logs count it: from the time that the wall clock showed when the run was
  * made, whatever has been done to that clock since. */
 int64_t runs_now_us(const struct run_record *run);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/artifact.h"
 #include "store/models.h"
 #include "store/owner.h"
 
@@ -52,6 +51,13 @@ static void write_line(struct journal *journal, const struct artifact *artifact,
         json_int(json, version);
     }
     journal_end(journal, version > 0 ? JOURNAL_DURABLE : JOURNAL_SOON);
+}
+
+void inventory_write(struct journal *journal, const struct artifact *artifact, int64_t version) {
+    struct content content = { .size = artifact->size, .files = artifact->files };
+
+    snprintf(content.sha256, sizeof content.sha256, "%s", artifact->sha256 ? artifact->sha256 : "");
+    write_line(journal, artifact, &content, version, artifact->problem);
 }
 
 static int open_models(struct stock *stock, struct error *err) {

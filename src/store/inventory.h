@@ -14,6 +14,7 @@
 #ifndef STORE_INVENTORY_H
 #define STORE_INVENTORY_H
 
+#include "store/artifact.h"
 #include "store/journal.h"
 #include "store/record.h"
 
@@ -24,6 +25,10 @@ struct inventory_terms {
     void (*tell)(void *context, const char *sentence); /* of what cannot be recorded; or NULL */
     void *context;
 };
+
+/* Writes what an artifact is, as `artifact` tells it, to a journal; of a model with its version, or
+ * without (0), so that it is given one by who looks next. */
+void inventory_write(struct journal *journal, const struct artifact *artifact, int64_t version);
 
 /* Fails where the database does; what was written stays, and the rest can be done later. */
 MUST_CHECK int inventory_take(const struct run_record *record, struct journal *journal,

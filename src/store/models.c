@@ -120,6 +120,10 @@ static int raise_last(struct models *models, const char *name, int64_t version, 
                   name, version, err);
 }
 
+int models_last(struct models *models, const char *name, int64_t *out, struct error *err) {
+    return ask(models, "SELECT version FROM models_last WHERE name = ?1", name, 0, out, err);
+}
+
 int models_assign(struct models *models, const struct model_row *row, int64_t *version,
                   struct error *err) {
     int64_t has, taken = 1, last, given = row->version;
@@ -127,7 +131,7 @@ int models_assign(struct models *models, const struct model_row *row, int64_t *v
     if (model_name_check(row->name, err) ||
         ask(models, "SELECT version FROM models WHERE name = ?1 AND run = ?2", row->name,
             (int64_t)row->run, &has, err) ||
-        ask(models, "SELECT version FROM models_last WHERE name = ?1", row->name, 0, &last, err) ||
+        models_last(models, row->name, &last, err) ||
         ask(models, "SELECT count(*) FROM models WHERE name = ?1 AND version = ?2", row->name,
             given, &taken, err))
         return -1;

@@ -50,6 +50,10 @@ void models_rollback(struct models *models);
 MUST_CHECK int models_assign(struct models *models, const struct model_row *row, int64_t *version,
                              struct error *err);
 
+/* The highest version that was ever given to a name; 0: none. */
+MUST_CHECK int models_last(struct models *models, const char *name, int64_t *out,
+                           struct error *err);
+
 /* All versions of a name, or of all (NULL), by name, the newest first. They live in the arena. */
 MUST_CHECK int models_list(struct models *models, const char *name, struct arena *arena,
                            struct model_row **list, size_t *n, struct error *err);

@@ -268,7 +268,8 @@ const char *rundir_home_of(const struct rundir *rundir, struct arena *arena) {
     return runs ? arena_text(arena, rundir->path, (size_t)(runs - rundir->path)) : ".";
 }
 
-static int make_numbered(const char *home, const char *runs, struct arena *arena,
+/* Makes the directory of the next id, or moves one there (`from`, NULL: none). */
+static int make_numbered(const char *home, const char *runs, const char *from, struct arena *arena,
                          struct rundir *out, struct error *err) {
     unsigned long id = rundir_last(home);
 
@@ -277,7 +278,8 @@ static int make_numbered(const char *home, const char *runs, struct arena *arena
 
         if (snprintf(path, sizeof path, "%s/%lu", runs, ++id) >= (int)sizeof path)
             return error_set(err, ERROR_INVALID, "the path of the home is too long");
-        if (mkdir(path, 0777) == 0) {
+        if ((from ? renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE)
+                  : mkdir(path, 0777)) == 0) {
             out->id = arena_printf(arena, "%lu", id);
             out->path = arena_text(arena, path, strlen(path));
             return 0;
@@ -288,9 +290,9 @@ static int make_numbered(const char *home, const char *runs, struct arena *arena
     return error_set(err, ERROR_EXHAUSTED, "no run number is free in '%.300s'", runs);
 }
 
-int rundir_make(const char *home, struct arena *arena, struct rundir *out, struct error *err) {
-    char runs[PATH_MAX], real[PATH_MAX];
-    struct rundir made;
+/* The directory of all runs, made where it is missing. */
+static int make_runs(const char *home, char real[static PATH_MAX], struct error *err) {
+    char runs[PATH_MAX];
 
     if (snprintf(runs, sizeof runs, "%s/runs", home) >= (int)sizeof runs)
         return error_set(err, ERROR_INVALID, "the path of the home is too long");
@@ -298,7 +300,32 @@ int rundir_make(const char *home, struct arena *arena, struct rundir *out, struc
         return -1;
     if (!realpath(runs, real))
         return error_set_errno(err, errno, "cannot enter '%.300s'", runs);
-    if (make_numbered(home, real, arena, &made, err))
+    return 0;
+}
+
+int rundir_make_home(const char *home, struct error *err) {
+    char real[PATH_MAX];
+
+    return make_runs(home, real, err);
+}
+
+int rundir_adopt(const char *home, const char *directory, struct arena *arena, struct rundir *out,
+                 struct error *err) {
+    char real[PATH_MAX];
+    struct rundir made;
+
+    if (make_runs(home, real, err) || make_numbered(home, real, directory, arena, &made, err))
+        return -1;
+    name_parts(&made, arena);
+    *out = made;
+    return 0;
+}
+
+int rundir_make(const char *home, struct arena *arena, struct rundir *out, struct error *err) {
+    char real[PATH_MAX];
+    struct rundir made;
+
+    if (make_runs(home, real, err) || make_numbered(home, real, NULL, arena, &made, err))
         return -1;
     name_parts(&made, arena);
     if (mkdir(made.outputs, 0777) < 0 || mkdir(made.logs, 0777) < 0 ||

@@ -26,6 +26,14 @@ struct rundir {
 /* $MYELIN_HOME, else ~/.myelin; lives in the arena. */
 MUST_CHECK int rundir_home(struct arena *arena, const char **out, struct error *err);
 
+/* Makes the home and the directory of its runs where they are missing, with mode 0700. */
+MUST_CHECK int rundir_make_home(const char *home, struct error *err);
+
+/* Moves a directory that is a run to the next id of a home: it is a run from one moment to the
+ * next. It lies on the same file system. */
+MUST_CHECK int rundir_adopt(const char *home, const char *directory, struct arena *arena,
+                            struct rundir *out, struct error *err);
+
 /* The home is made when it is missing, with mode 0700. */
 MUST_CHECK int rundir_make(const char *home, struct arena *arena, struct rundir *out,
                            struct error *err);

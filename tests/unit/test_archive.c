@@ -238,6 +238,8 @@ static void a_link_stays_when_no_chain_of_links_can_lead_out(void **state) {
         { "l", "...", true },
         { "l", "a/...", true },
         { "d/l", ".//../a", true },
+        { "d/e/l", "x/../a", false },
+        { "d/l", "x/..", false },
         { "d/l", "..//../a", false },
     };
 
