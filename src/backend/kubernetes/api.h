@@ -153,8 +153,7 @@ struct api_sink {
     void *context;
 };
 enum api_idle { API_IDLE_LIMITED, API_IDLE_FOREVER };
-/* `path` with its query, as made by api_path. `resource` and `verb` are for the sentence of a 403.
- */
+/* `path` with its query: api_path makes the one, api_query adds the other. */
 struct api_call *api_stream(struct api *api, const char *path, enum api_idle idle,
                             const struct api_sink *sink);
 
@@ -165,5 +164,7 @@ void api_cancel(struct api_call *call);
  * subresource may be NULL. */
 MUST_CHECK int api_path(const struct api_resource *resource, const char *name,
                         const char *subresource, struct buf *out, struct error *err);
+/* Appends "?name=value" or "&name=value", the value escaped. A NULL value appends nothing. */
+MUST_CHECK int api_query(const char *name, const char *value, struct buf *out, struct error *err);
 
 #endif

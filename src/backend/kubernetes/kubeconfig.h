@@ -3,11 +3,10 @@
  * The way into a cluster: kubeconfig files as kubectl reads them, or, inside a pod, what the
  * cluster puts there.
  *
- * kubeconfig_find looks, in this order, at the file that was asked for, at the files of KUBECONFIG,
- * at
- * ~/.kube/config, and at the service account of the pod that this process runs in. Several files
- * are merged by kubectl's documented rule: the first file that sets a value or names an entry wins,
- * entry by entry, and a file of the list that is not there is passed over.
+ * kubeconfig_find takes the first of these that there is: the file that was asked for, the files of
+ * KUBECONFIG, ~/.kube/config, the service account of the pod that this process runs in. Several
+ * files are merged by kubectl's documented rule: the first file that sets a value or names an entry
+ * wins, entry by entry, and a file of the list that is not there is passed over.
  *
  * kubeconfig_read is the pure part: texts in, decision out, no file is touched. It refuses what it
  * cannot honour, as an auth-provider, with the place in the file and the way out. A user without
@@ -92,6 +91,10 @@ MUST_CHECK int kubeconfig_read(const struct kubeconfig_text *texts, size_t n,
 /* Finds the files, reads them and the certificates that they name. */
 MUST_CHECK int kubeconfig_find(const struct kubeconfig_request *request, struct kubeconfig *out,
                                struct error *err);
+
+/* What a pod is given: the address by its environment, the rest as files of a directory. */
+MUST_CHECK int kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
+                                     struct kubeconfig *out, struct error *err);
 
 /* Reads the blobs that have a file anew: certificates are renewed in place. */
 MUST_CHECK int kubeconfig_load_blobs(struct kubeconfig *config, struct error *err);

@@ -4,9 +4,10 @@
  * verdict and a sentence out. Anything may be missing or of a wrong type: nothing is assumed of
  * what a server sends.
  *
- *   WAITING ──► SCHEDULED ──► PULLING ──► RUNNING ──► ENDED       a step may be skipped, none is
- * taken back └────────────┴────────────┴───────────┴──────────▲         evicted, deleted, its node
- * lost
+ *   WAITING -> SCHEDULED -> PULLING -> RUNNING -> ENDED
+ *
+ * A step may be skipped, none is taken back, and ENDED is reached from each: evicted, deleted, its
+ * node lost.
  */
 #ifndef BACKEND_KUBERNETES_POD_H
 #define BACKEND_KUBERNETES_POD_H
