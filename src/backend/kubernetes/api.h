@@ -39,7 +39,7 @@ struct api_options {
     uint32_t deadline_ms; /* 60 s: of one try */
     uint32_t
         idle_ms; /* 90 s: a stream that gives nothing for so long is dead. Log streams have none */
-    uint32_t tries;           /* 8 */
+    uint32_t tries;           /* 10 */
     uint32_t first_wait_ms;   /* 200; doubles each time */
     uint32_t longest_wait_ms; /* 15 s; also the most that Retry-After is followed */
     uint32_t page;            /* 250: objects of one answer to a list */
