@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/kubernetes/pod.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,7 +379,7 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
     state = node_get(seen, "state");
     terminated = node_get(state, "terminated");
     running = node_get(state, "running");
-    out->restarts = (uint32_t)number_of(seen, "restartCount", 0);
+    out->restarts = (uint32_t)(number_of(seen, "restartCount", 0) & INT32_MAX);
     if (terminated && terminated->kind == NODE_MAP)
         take_terminated(out, object, terminated, disruption);
     else if (running && running->kind == NODE_MAP) {
@@ -400,9 +399,10 @@ void pod_vanished(struct pod *last) {
     if (last->end != POD_NOT_ENDED)
         return;
     end_with(last, last->if_gone == POD_NOT_ENDED ? POD_DELETED : last->if_gone);
-    switch (last->end) {
-    case POD_NODE_LOST: say(last, "the node of the pod is lost"); break;
-    case POD_EVICTED: say(last, "the pod was evicted"); break;
-    default: say(last, "somebody deleted the pod before it was done");
-    }
+    if (last->end == POD_NODE_LOST)
+        say(last, "the node of the pod is lost");
+    else if (last->end == POD_EVICTED)
+        say(last, "the pod was evicted");
+    else
+        say(last, "somebody deleted the pod before it was done");
 }
