@@ -81,6 +81,10 @@ static void connect_with(struct fixture *f, struct kubeconfig config,
     if (!config.server)
         config.server = arena_printf(&config.arena, "%s", server);
     config.namespace = "team";
+    if (config.token) /* secrets are wiped in place */
+        config.token = arena_printf(&config.arena, "%s", config.token);
+    if (config.password)
+        config.password = arena_printf(&config.arena, "%s", config.password);
     if (api_new(f->loop, &config, options, &f->api, &err))
         fail_msg("%s", err.message);
 }
