@@ -97,7 +97,7 @@ static const struct node *map_at(struct reader *reader, const struct node *map, 
     if (is_empty(node))
         return NULL;
     if (node->kind != NODE_MAP) {
-        fail(reader, node, "%s is %s, not a map", key, node_kind_name(node));
+        fail(reader, node, "%s is %s, not a mapping", key, node_kind_name(node));
         return NULL;
     }
     return node;
@@ -388,7 +388,7 @@ static int parse(struct reader *reader, const struct kubeconfig_text *text) {
         return -1;
     }
     if (root->kind != NODE_MAP && root->kind != NODE_NULL) {
-        fail(reader, root, "a kubeconfig is a map, this is %s", node_kind_name(root));
+        fail(reader, root, "a kubeconfig is a mapping, this is %s", node_kind_name(root));
         return -1;
     }
     reader->n++;
