@@ -2,7 +2,6 @@
 #include "backend/kubernetes/http.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,77 +9,13 @@
 #include <sys/queue.h>
 #include <sys/time.h>
 
+#include "backend/kubernetes/curl.h"
 #include "base/buf.h"
-#include "base/library.h"
-
-#define LIBRARY "libcurl.so.4"
 
 enum {
     REFUSAL_MAX = 256 << 10, /* the body that a stream is refused with */
     KEEPALIVE_IDLE_S = 30,   /* shorter than what firewalls forget connections after */
 };
-
-/* ---- the library ---- */
-
-/* The functions that are used, with the types that the header gives them. */
-struct curl {
-    __typeof__(curl_global_init) *global_init;
-    __typeof__(curl_easy_init) *easy_init;
-    __typeof__(curl_easy_cleanup) *easy_cleanup;
-    __typeof__(curl_easy_setopt) *easy_setopt;
-    __typeof__(curl_easy_getinfo) *easy_getinfo;
-    __typeof__(curl_easy_strerror) *easy_strerror;
-    __typeof__(curl_slist_append) *slist_append;
-    __typeof__(curl_slist_free_all) *slist_free_all;
-    __typeof__(curl_multi_init) *multi_init;
-    __typeof__(curl_multi_cleanup) *multi_cleanup;
-    __typeof__(curl_multi_setopt) *multi_setopt;
-    __typeof__(curl_multi_add_handle) *multi_add_handle;
-    __typeof__(curl_multi_remove_handle) *multi_remove_handle;
-    __typeof__(curl_multi_socket_action) *multi_socket_action;
-    __typeof__(curl_multi_info_read) *multi_info_read;
-    __typeof__(curl_multi_assign) *multi_assign;
-};
-
-/* The header's checking macros name the function that is not linked. */
-#undef curl_easy_setopt
-#undef curl_easy_getinfo
-#undef curl_multi_setopt
-
-/* Stays loaded once it is: it has state for the whole process that it never gives back. */
-static struct curl curl;
-
-static int load_library(struct error *err) {
-    static bool is_loaded;
-    void *handle;
-    const struct library_symbol symbols[] = {
-        { "curl_global_init", &curl.global_init },
-        { "curl_easy_init", &curl.easy_init },
-        { "curl_easy_cleanup", &curl.easy_cleanup },
-        { "curl_easy_setopt", &curl.easy_setopt },
-        { "curl_easy_getinfo", &curl.easy_getinfo },
-        { "curl_easy_strerror", &curl.easy_strerror },
-        { "curl_slist_append", &curl.slist_append },
-        { "curl_slist_free_all", &curl.slist_free_all },
-        { "curl_multi_init", &curl.multi_init },
-        { "curl_multi_cleanup", &curl.multi_cleanup },
-        { "curl_multi_setopt", &curl.multi_setopt },
-        { "curl_multi_add_handle", &curl.multi_add_handle },
-        { "curl_multi_remove_handle", &curl.multi_remove_handle },
-        { "curl_multi_socket_action", &curl.multi_socket_action },
-        { "curl_multi_info_read", &curl.multi_info_read },
-        { "curl_multi_assign", &curl.multi_assign },
-    };
-
-    if (is_loaded)
-        return 0;
-    if (library_load(LIBRARY, symbols, ARRAY_LEN(symbols), &handle, err))
-        return error_wrap(err, "a cluster is reached with libcurl (Debian: libcurl4)");
-    if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return error_set(err, ERROR_UNAVAILABLE, "libcurl does not start");
-    is_loaded = true;
-    return 0;
-}
 
 /* ---- the nouns ---- */
 
@@ -614,7 +549,7 @@ int http_new(struct event_base *loop, const struct http_options *options, struct
              struct error *err) {
     struct http *http;
 
-    if (load_library(err))
+    if (curl_load(err))
         return -1;
     http = allocate(sizeof *http);
     *http = (struct http){ .loop = loop, .options = *options, .multi = curl.multi_init() };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP requests on the event loop; the only user of libcurl, which is loaded by the first http_new.
+ * HTTP requests on the event loop; the only user of libcurl (curl.h).
  *
  * Connections are kept and shared by the requests of one `struct http`, HTTP/2 where the server
  * has it. Nothing is asked twice here: api.h decides that.
