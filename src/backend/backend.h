@@ -13,6 +13,7 @@
 #ifndef BACKEND_BACKEND_H
 #define BACKEND_BACKEND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,13 +48,14 @@ struct task_limit {
 enum task_end_kind {
     TASK_EXITED,      /* detail: the exit code */
     TASK_SIGNALLED,   /* detail: the signal */
-    TASK_NOT_STARTED, /* detail: errno; message says what failed */
+    TASK_NOT_STARTED, /* detail: errno, or 0; message says what failed */
+    TASK_LOST,        /* message says what became of it: nobody knows how it would have ended */
 };
 
 struct task_end {
     enum task_end_kind kind;
     int detail;
-    const char *message;     /* with TASK_NOT_STARTED */
+    const char *message;     /* with TASK_NOT_STARTED and TASK_LOST */
     struct task_limit limit; /* of one that failed, where it is known */
 };
 
@@ -73,6 +75,14 @@ struct gang {
      * no task has limits. */
     const char *id;
     uint32_t max_processes; /* ceiling for a task that has limits; 0: none */
+
+    /* Of backends elsewhere; what is here needs none of them. */
+    /* Somebody else runs the gang from here on, also when this process dies. */
+    void (*submitted)(void *context);
+    /* It cannot go on before what the sentence says is mended; NULL: that is over. */
+    void (*waits)(void *context, const char *sentence);
+    /* How much of a task's output a process before this one was told. */
+    uint64_t (*delivered)(void *context, uint32_t rank);
 };
 
 enum stop_manner {
@@ -99,6 +109,25 @@ struct backend_ops {
 /* The first member of every concrete backend. */
 struct backend {
     const struct backend_ops *ops;
+};
+
+/* What is known of an attempt before anything of it exists. Borrowed, outlives the backend. */
+struct attempt_facts {
+    const char *run_id, *uuid, *owner;
+    const char *logs;   /* its directory, where a backend may keep files of its own */
+    uint32_t number;    /* of the attempt, from 0 */
+    uint32_t grace_ms;  /* what tasks get when they are stopped */
+    bool was_submitted; /* by a process before this one: it is to be found, never made again */
+};
+
+/* Makes the backend of an attempt that is not made of processes of this machine. */
+struct backend_maker {
+    const char *kind; /* "kubeflow" */
+    const char *cluster,
+        *namespace; /* where its tasks are, for people and for whoever takes over */
+    int (*make)(void *context, struct event_base *base, const struct attempt_facts *facts,
+                struct backend **out, struct error *err);
+    void *context;
 };
 
 #endif

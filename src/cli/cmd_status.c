@@ -187,6 +187,11 @@ static void print_head(const struct run_record *run, struct arena *arena) {
     print_row("framework", runs_text(arena, run->framework, 0));
     print_row("command", runs_text(arena, run->command, 0));
     print_row("directory", runs_text(arena, run->directory, 0));
+    if (run->backend)
+        print_row("where", runs_text(arena,
+                                     arena_printf(arena, "%s, %s, namespace %s", run->backend,
+                                                  run->cluster, run->namespace),
+                                     0));
     print_row("started", arena_printf(arena, "%.19sZ (%s)", run->created_at ? run->created_at : "?",
                                       runs_ago(arena, run, 0)));
     if (is_final) {

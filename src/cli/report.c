@@ -282,6 +282,12 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_text(json, run->directory);
     json_key(json, "host");
     json_text(json, run->host);
+    json_key(json, "backend");
+    json_text(json, run->backend);
+    json_key(json, "cluster");
+    json_text(json, run->cluster);
+    json_key(json, "namespace");
+    json_text(json, run->namespace);
     json_key(json, "status");
     json_text(json, state_name(run->state));
     json_key(json, "phase");

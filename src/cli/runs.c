@@ -71,8 +71,15 @@ static bool is_here(const struct run_record *record) {
     return record->host && strcmp(record->host, host_name(host)) == 0;
 }
 
-/* A run without an owner is over, also where nobody may write that to its journal. */
+/* A run without an owner is over, also where nobody may write that to its journal; one whose tasks
+ * are elsewhere goes on there. */
 static void tell_lost(struct run_record *record) {
+    if (record->backend) {
+        record->reason =
+            arena_printf(&record->arena, "nobody watches it here; 'myelin attach %s' does so again",
+                         record->rundir.id);
+        return;
+    }
     record->state = STATE_FAILED;
     record->reason = "its supervisor is gone; its end cannot be written here";
     record->exit_status = STATUS_RUN_OWN_FAILURE;

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,47 +189,72 @@ static bool read_number(const char *text, double *out) {
     return *end == '\0';
 }
 
+/* How exactly a time may be given, and the unit that it then is a whole one of. */
+static const struct time_form {
+    size_t length;
+    const char *form;
+    size_t unit; /* as its place in struct tm */
+} time_forms[] = {
+    { 4, "%Y", offsetof(struct tm, tm_year) },
+    { 7, "%Y-%m", offsetof(struct tm, tm_mon) },
+    { 10, "%Y-%m-%d", offsetof(struct tm, tm_mday) },
+    { 16, "%Y-%m-%d %H:%M", offsetof(struct tm, tm_min) },
+    { 19, "%Y-%m-%d %H:%M:%S", offsetof(struct tm, tm_sec) },
+};
+
+/* strptime alone would take "2026-3- 1" too. NULL: it has none of the forms. */
+static const struct time_form *time_form_of(const char *text) {
+    static const char picture[] = "0000-00-00 00:00:00";
+    const size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i++)
+        if ((isdigit((unsigned char)text[i]) ? '0' : text[i]) != picture[i])
+            return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(time_forms); i++)
+        if (time_forms[i].length == n)
+            return &time_forms[i];
+    return NULL;
+}
+
+/* Days that the calendar does not have, as the 31st of June, become others in timegm. */
+static bool read_calendar(const char *text, const struct time_form *form, double *from,
+                          double *to) {
+    struct tm tm = { .tm_mday = 1 }, check, next;
+
+    if (!strptime(text, form->form, &tm))
+        return false;
+    check = next = tm;
+    *from = (double)timegm(&check);
+    *(int *)((char *)&next + form->unit) += 1;
+    *to = (double)timegm(&next);
+    return check.tm_mday == tm.tm_mday && check.tm_mon == tm.tm_mon && tm.tm_sec <= 59;
+}
+
 /* "2026", "2026-03", "2026-03-01", "2026-03-01 12:30", with seconds, with a fraction; T for the
  * blank and Z at the end as one likes. */
 static bool read_time(const char *text, double *from, double *to) {
-    static const struct {
-        const char *form;
-        size_t length;
-    } forms[] = { { "%Y", 4 },
-                  { "%Y-%m", 7 },
-                  { "%Y-%m-%d", 10 },
-                  { "%Y-%m-%d %H:%M", 16 },
-                  { "%Y-%m-%d %H:%M:%S", 19 } };
-    struct tm tm = { .tm_mday = 1 }, next, check;
+    const char *point = strchr(text, '.');
+    size_t n = strlen(text), whole;
+    const struct time_form *form;
     char plain[20];
-    double fraction = 0;
-    size_t n = strlen(text), whole, form = 0;
 
     if (n > 10 && text[n - 1] == 'Z')
         n--;
-    whole = n < 19 ? n : 19;
+    whole = point ? (size_t)(point - text) : n;
+    if (whole >= sizeof plain || (point && whole != sizeof plain - 1))
+        return false; /* only a second has a fraction */
     snprintf(plain, sizeof plain, "%.*s", (int)whole, text);
     if (whole > 10 && plain[10] == 'T')
         plain[10] = ' ';
-    for (size_t i = 0; i < whole; i++)
-        if (!isdigit((unsigned char)plain[i]) !=
-            (i == 4 || i == 7 || i == 10 || i == 13 || i == 16))
-            return false;
-    while (form < ARRAY_LEN(forms) && forms[form].length != whole)
-        form++;
-    if (form == ARRAY_LEN(forms) || !strptime(plain, forms[form].form, &tm))
+    form = time_form_of(plain);
+    if (!form || !read_calendar(plain, form, from, to))
         return false;
-    if (n > whole) {
-        if (text[whole] != '.' || strspn(text + whole + 1, "0123456789") != n - whole - 1)
-            return false;
-        fraction = strtod(text + whole, NULL);
-    }
-    check = next = tm;
-    *from = (double)timegm(&check) + fraction;
-    if (check.tm_mday != tm.tm_mday || check.tm_mon != tm.tm_mon || tm.tm_sec > 59)
-        return false; /* the 31st of June */
-    *(int *[]){ &next.tm_year, &next.tm_mon, &next.tm_mday, &next.tm_min, &next.tm_sec }[form] += 1;
-    *to = n > whole ? *from + 1e-6 : (double)timegm(&next);
+    if (!point)
+        return true;
+    if (strspn(point + 1, "0123456789") != n - whole - 1)
+        return false;
+    *from += strtod(point, NULL);
+    *to = *from + 1e-6;
     return true;
 }
 

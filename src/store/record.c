@@ -113,6 +113,9 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->command = kept(record, line, "command");
     record->directory = kept(record, line, "directory");
     record->made_by = kept(record, line, "made_by");
+    record->backend = kept(record, line, "backend");
+    record->cluster = kept(record, line, "cluster");
+    record->namespace = kept(record, line, "namespace");
     record->created_at = kept(record, line, "time");
     record->created_s = seconds_of(line, "elapsed");
     if (node_get(line, "monotonic"))
@@ -258,8 +261,8 @@ static bool on_checked(struct run_record *record, const struct node *line) {
 }
 
 static bool on_phase(struct run_record *record, const struct node *line) {
-    static const char *const phases[] = { "launching", "running", "lingering", "stopping",
-                                          "waiting" };
+    static const char *const phases[] = { "launching", "submitted", "running",
+                                          "lingering", "stopping",  "waiting" };
     const char *name = text_of(line, "phase");
 
     for (size_t i = 0; name && i < ARRAY_LEN(phases); i++)

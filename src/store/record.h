@@ -57,12 +57,15 @@ struct run_record {
     struct rundir rundir;
 
     const char *uuid, *name, *owner, *host, *boot_id, *framework, *command, *directory;
-    const char *made_by;    /* "init": a process of its own; NULL: a supervisor */
-    const char *created_at; /* wall clock, ISO 8601, UTC */
-    double created_s;       /* elapsed at that moment: next to nothing */
-    char updated_at[32];    /* likewise, of the newest line */
-    double monotonic_s;     /* what the clock of that boot said when it was made; -1: not known */
-    const char *phase;      /* of a living run: launching, running, lingering, stopping, waiting */
+    const char *made_by; /* "init": a process of its own; NULL: a supervisor */
+    const char *backend; /* "kubeflow": its tasks are elsewhere; NULL: processes of the host */
+    const char *cluster, *namespace; /* where those are */
+    const char *created_at;          /* wall clock, ISO 8601, UTC */
+    double created_s;                /* elapsed at that moment: next to nothing */
+    char updated_at[32];             /* likewise, of the newest line */
+    double monotonic_s; /* what the clock of that boot said when it was made; -1: not known */
+    const char *phase;  /* of a living run: launching, submitted, running, lingering, stopping,
+                           waiting */
     enum state state;
     const char *reason;   /* why it is in that state, or NULL */
     const char *place;    /* file and line of the user's code that failed, or NULL */

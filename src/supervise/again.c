@@ -8,6 +8,7 @@ static const bool may_help[] = {
     [DIAGNOSIS_EXIT_CODE] = true,
     [DIAGNOSIS_SIGNAL] = true,
     [DIAGNOSIS_NOT_STARTED] = true, /* no process or memory was to be had */
+    [DIAGNOSIS_LOST] = true,
     [DIAGNOSIS_NOT_FOUND] = false,
     [DIAGNOSIS_NOT_EXECUTABLE] = false,
     [DIAGNOSIS_NO_INTERPRETER] = false,

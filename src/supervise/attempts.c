@@ -56,6 +56,12 @@ static void on_notice(void *context, const char *sentence) {
     to->notice(to->context, sentence);
 }
 
+static void on_waits(void *context, const char *sentence) {
+    const struct run_observer *to = &((struct attempts *)context)->observer.run;
+
+    to->waits(to->context, sentence);
+}
+
 /* A run is not freed inside of its own call: what follows waits for the next turn of the loop. */
 static void on_phase(void *context, enum run_phase phase) {
     struct attempts *attempts = context;
@@ -74,6 +80,7 @@ static int begin(struct attempts *attempts, struct error *err) {
         .output = on_output,
         .phase = on_phase,
         .notice = on_notice,
+        .waits = on_waits,
         .context = attempts,
     };
     int status;
@@ -88,6 +95,7 @@ static int begin(struct attempts *attempts, struct error *err) {
     status = run_start(attempts->plan, &attempts->options, attempts->base, &observer,
                        &attempts->run, err);
     ports_release(&attempts->old_ports);
+    attempts->options.past = NULL; /* those that follow are new */
     return status;
 }
 
@@ -172,6 +180,7 @@ int attempts_start(const struct plan *plan, const struct run_options *options,
     attempts->terms = *terms;
     attempts->observer = *observer;
     attempts->base = base;
+    attempts->number = attempts->n_restarts = options->attempt;
     evtimer_assign(&attempts->ended_event, base, on_attempt_ended, attempts);
     evtimer_assign(&attempts->begin_event, base, on_begin, attempts);
     if (begin(attempts, err)) {

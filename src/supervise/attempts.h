@@ -43,8 +43,9 @@ struct attempts_observer {
     void *context;
 };
 
-/* Starts the first attempt. Of the options `attempt` and `logs` are filled in here. All that is
- * pointed to outlives the attempts. */
+/* Starts the attempt that the options name, the first one unless the run is taken over; `logs` is
+ * filled in here, and `past` is of that attempt alone. All that is pointed to outlives the
+ * attempts. */
 MUST_CHECK int attempts_start(const struct plan *plan, const struct run_options *options,
                               const struct again_terms *terms, struct event_base *base,
                               const struct attempts_observer *observer, struct attempts **out,

@@ -23,6 +23,15 @@ static void write_origin(struct json *json, const struct origin *origin) {
     json_end(json);
 }
 
+static void write_elsewhere(struct json *json, const struct backend_maker *elsewhere) {
+    json_key(json, "backend");
+    json_text(json, elsewhere->kind);
+    json_key(json, "cluster");
+    json_text(json, elsewhere->cluster);
+    json_key(json, "namespace");
+    json_text(json, elsewhere->namespace);
+}
+
 void chronicle_created(struct journal *journal, const struct chronicle_birth *birth) {
     const struct plan *plan = birth->plan;
     struct json *json = journal_begin(journal, "created");
@@ -42,6 +51,8 @@ void chronicle_created(struct journal *journal, const struct chronicle_birth *bi
     }
     json_key(json, "monotonic");
     json_number(json, (double)journal->started_us / 1e6);
+    if (birth->elsewhere)
+        write_elsewhere(json, birth->elsewhere);
     if (birth->origin)
         write_origin(json, birth->origin);
     json_key(json, "counts");

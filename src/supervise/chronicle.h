@@ -19,7 +19,8 @@
 struct chronicle_birth {
     const struct plan *plan;
     const char *uuid, *owner, *directory;
-    const struct origin *origin; /* NULL: none */
+    const struct origin *origin;           /* NULL: none */
+    const struct backend_maker *elsewhere; /* NULL: its tasks are processes here */
 };
 void chronicle_created(struct journal *journal, const struct chronicle_birth *birth);
 /* The params and tags that the file gives, as lines `tracked` of no rank. More than a record keeps
@@ -60,7 +61,7 @@ void chronicle_task_ended(struct journal *journal, uint32_t rank, const struct t
 struct fold_record;
 bool chronicle_tracked(struct journal *journal, const struct fold_record *record);
 
-/* What the supervisor is about: launching, running, lingering, stopping, waiting. */
+/* What the supervisor is about: launching, submitted, running, lingering, stopping, waiting. */
 void chronicle_phase(struct journal *journal, const char *phase);
 /* Something to tell whoever follows the run. */
 void chronicle_notice(struct journal *journal, const char *sentence);

@@ -30,6 +30,7 @@ static const char *const kind_names[] = {
     [DIAGNOSIS_EXIT_CODE] = "exit_code",
     [DIAGNOSIS_SIGNAL] = "signal",
     [DIAGNOSIS_NOT_STARTED] = "not_started",
+    [DIAGNOSIS_LOST] = "lost",
     [DIAGNOSIS_NOT_FOUND] = "not_found",
     [DIAGNOSIS_NOT_EXECUTABLE] = "not_executable",
     [DIAGNOSIS_NO_INTERPRETER] = "no_interpreter",
@@ -490,6 +491,21 @@ static void tell_not_started(struct inquiry *inquiry, const char *task) {
     transcript_release(&said);
 }
 
+/* What became of it the backend alone knows. */
+static void tell_lost(struct inquiry *inquiry) {
+    const char *message = inquiry->end->message ? inquiry->end->message : "";
+    struct transcript said;
+
+    transcript_init(&said, message, strlen(message));
+    inquiry->out->kind = DIAGNOSIS_LOST;
+    say(&inquiry->sentence, " was lost");
+    if (said.n_lines) {
+        say(&inquiry->sentence, ": ");
+        say_most(&inquiry->sentence, said.lines[0], DIAGNOSIS_SENTENCE_MOST);
+    }
+    transcript_release(&said);
+}
+
 /* The kernel itself says that it killed for the limit; nothing that was written is surer. */
 static bool explain_by_memory_limit(struct inquiry *inquiry) {
     const struct task_end *end = inquiry->end;
@@ -531,6 +547,8 @@ static void explain(struct inquiry *inquiry, const char *task) {
 
     if (inquiry->end->kind == TASK_NOT_STARTED)
         tell_not_started(inquiry, task);
+    else if (inquiry->end->kind == TASK_LOST)
+        tell_lost(inquiry);
     else if (explain_by_memory_limit(inquiry))
         return;
     else if ((may_have_said || was_interrupted) && explain_by_exception(inquiry))

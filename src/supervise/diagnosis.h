@@ -32,6 +32,7 @@ enum diagnosis_kind {
     DIAGNOSIS_EXIT_CODE, /* nothing but the code is known */
     DIAGNOSIS_SIGNAL,
     DIAGNOSIS_NOT_STARTED,
+    DIAGNOSIS_LOST,      /* with its pod or its node */
     DIAGNOSIS_NOT_FOUND, /* the program or the script */
     DIAGNOSIS_NOT_EXECUTABLE,
     DIAGNOSIS_NO_INTERPRETER,

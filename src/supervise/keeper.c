@@ -105,23 +105,24 @@ static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
 
 static void keeper_main(const struct keeper_work *work) {
     const pid_t keeper = getpid();
-    pid_t supervisor;
     sigset_t signals;
-    int status = 1 << 8; /* as of a supervisor that exited with 1 */
+    int status;
 
     prctl(PR_SET_NAME, "myelin-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     fill_orders(&signals);
     sigaddset(&signals, SIGCHLD);
     begin_anew(&signals);
-    supervisor = fork();
-    if (supervisor == 0)
-        supervisor_main(work, keeper);
-    if (supervisor > 0)
-        status = watch(supervisor, &signals);
-    if (status == SUPERVISOR_DONE)
-        _exit(0);
-    sweep();
+    do {
+        const pid_t supervisor = fork();
+
+        if (supervisor == 0)
+            supervisor_main(work, keeper);
+        status = supervisor > 0 ? watch(supervisor, &signals) : 1 << 8; /* as if it exited with 1 */
+        if (status == SUPERVISOR_DONE)
+            _exit(0);
+        sweep();
+    } while (work->revives && work->revives(work->context, status));
     work->orphaned(work->context, status);
     _exit(1);
 }

@@ -16,6 +16,7 @@
 #ifndef SUPERVISE_KEEPER_H
 #define SUPERVISE_KEEPER_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -33,6 +34,9 @@ struct keeper_work {
     /* Runs in the keeper, once nothing of the run is left, if the supervisor died of something;
      * `wait_status` is as of waitpid. */
     void (*orphaned)(void *context, int wait_status);
+    /* Asked first, in the keeper, when nothing of this machine is left: true has another
+     * supervisor started, as what it watched goes on without it. NULL: never. */
+    bool (*revives)(void *context, int wait_status);
     void *context;
 };
 

@@ -45,12 +45,13 @@ struct run {
     struct environment environment; /* of the task being described */
     struct task_name name;
     char attempt_text[16];
+    struct attempt_facts attempt; /* of a gang elsewhere */
 
     struct task_state *tasks;
     struct tasklog *logs;
     struct tasklog_place log_place;
     bool log_trouble_told;
-    uint32_t n_ended;
+    uint32_t n_started, n_ended;
     struct event linger_event, doubt_event;
 };
 
@@ -133,6 +134,30 @@ static void on_started(void *context, uint32_t rank, int64_t id) {
     struct run *run = context;
 
     run->observer.started(run->observer.context, rank, id);
+    if (++run->n_started == run->state.plan->n_tasks && run->state.phase < RUN_RUNNING)
+        enter(run, RUN_RUNNING);
+}
+
+/* ---- a gang elsewhere ---- */
+
+static void on_submitted(void *context) {
+    struct run *run = context;
+
+    if (run->state.phase == RUN_LAUNCHING)
+        enter(run, RUN_SUBMITTED);
+}
+
+static void on_waits(void *context, const char *sentence) {
+    struct run *run = context;
+
+    run->observer.waits(run->observer.context, sentence);
+}
+
+static uint64_t delivered(void *context, uint32_t rank) {
+    struct run *run = context;
+    const struct task_name name = task_name(&run->state.plan->tasks[rank]);
+
+    return tasklog_size(run->options.logs, name.text);
 }
 
 static void tell_log_trouble(struct run *run, const char *task, const struct tasklog *log) {
@@ -245,11 +270,15 @@ static void act_on_verdict(struct run *run) {
     }
 }
 
-static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
-    struct run *run = context;
+enum telling { TELL_OBSERVER, KNOWN_BEFORE };
+
+static void take_end(struct run *run, uint32_t rank, const struct task_end *end,
+                     enum telling telling) {
     struct task_state *task = &run->tasks[rank];
     const bool was_running = run->state.verdict.state == VERDICT_RUNNING;
 
+    if (task->fate != FATE_RUNNING)
+        return; /* known before it was taken over */
     tasklog_close(&run->logs[rank]);
     task->fate = verdict_ended(&run->state.verdict, rank, end);
     task->end = *end;
@@ -257,11 +286,30 @@ static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
     if (end->message)
         task->end.message = arena_text(&run->arena, end->message, strlen(end->message));
     run->n_ended++;
-    run->observer.ended(run->observer.context, rank, task);
+    if (telling == TELL_OBSERVER)
+        run->observer.ended(run->observer.context, rank, task);
     if (was_running && run->state.verdict.state != VERDICT_RUNNING)
         act_on_verdict(run);
     else if (evtimer_pending(&run->doubt_event, NULL))
         reconsider(run, rank);
+}
+
+static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
+    take_end(context, rank, end, TELL_OBSERVER);
+}
+
+/* What was seen before leads to the verdict that it would have led to, or had. */
+static void take_over(struct run *run, const struct run_past *past) {
+    for (size_t i = 0; i < past->n_ends; i++)
+        if (!past->ends[i].was_stopped)
+            take_end(run, past->ends[i].rank, &past->ends[i].end, KNOWN_BEFORE);
+    if (past->was_stopping && run->state.verdict.state == VERDICT_RUNNING)
+        run_stop(run, STOP_GRACEFULLY);
+    else if (past->was_stopping && evtimer_pending(&run->doubt_event, NULL))
+        stop_after_failure(run);
+    for (size_t i = 0; i < past->n_ends; i++)
+        if (past->ends[i].was_stopped)
+            take_end(run, past->ends[i].rank, &past->ends[i].end, KNOWN_BEFORE);
 }
 
 static void on_notice(void *context, const char *sentence) {
@@ -314,7 +362,22 @@ static int prepare_rendezvous(struct run *run, struct error *err) {
     return rendezvous_new(run->base, port, &limits, &run->rendezvous, err);
 }
 
-static int prepare(struct run *run, struct error *err) {
+static int prepare_elsewhere(struct run *run, struct error *err) {
+    const struct backend_maker *maker = run->options.elsewhere;
+
+    run->attempt = (struct attempt_facts){
+        .run_id = run->options.rundir->id,
+        .uuid = run->options.uuid,
+        .owner = run->options.owner,
+        .logs = run->options.logs,
+        .number = run->options.attempt,
+        .grace_ms = run->options.grace_ms,
+        .was_submitted = run->options.past != NULL,
+    };
+    return maker->make(maker->context, run->base, &run->attempt, &run->backend, err);
+}
+
+static int prepare_here(struct run *run, struct error *err) {
     const struct plan *plan = run->state.plan;
     const bool is_horovod = plan->framework == FRAMEWORK_HOROVOD;
 
@@ -360,6 +423,9 @@ static int launch(struct run *run, struct error *err) {
         .ended = on_ended,
         .notice = on_notice,
         .gone = on_gone,
+        .submitted = on_submitted,
+        .waits = on_waits,
+        .delivered = delivered,
         .context = run,
     };
 
@@ -389,11 +455,14 @@ int run_start(const struct plan *plan, const struct run_options *options, struct
     verdict_init(&run->state.verdict, framework_facts(plan->framework)->success, plan->n_role);
     evtimer_assign(&run->linger_event, base, on_linger_over, run);
     evtimer_assign(&run->doubt_event, base, on_doubt_over, run);
-    if (prepare(run, err) || launch(run, err)) {
+    if ((options->elsewhere ? prepare_elsewhere(run, err) : prepare_here(run, err)) ||
+        launch(run, err)) {
         run_free(run);
         return -1;
     }
     *out = run;
+    if (options->past)
+        take_over(run, options->past);
     return 0;
 }
 

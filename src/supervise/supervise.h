@@ -31,7 +31,14 @@ enum {
     RUN_DOUBT_MS = 400,       /* how long a task that blames another waits for that one's own end */
 };
 
-enum run_phase { RUN_LAUNCHING, RUN_RUNNING, RUN_LINGERING, RUN_STOPPING, RUN_OVER };
+enum run_phase {
+    RUN_LAUNCHING,
+    RUN_SUBMITTED, /* of a gang elsewhere: it goes on without us, not all of its tasks run yet */
+    RUN_RUNNING,
+    RUN_LINGERING,
+    RUN_STOPPING,
+    RUN_OVER,
+};
 
 /* What is known of one task. Times are monotonic, from the start of the run. */
 struct task_state {
@@ -57,12 +64,25 @@ struct run_observer {
     void (*output)(void *context, uint32_t rank);        /* its log has grown */
     void (*phase)(void *context, enum run_phase phase);  /* also when the verdict falls */
     void (*notice)(void *context, const char *sentence); /* something to tell once */
+    /* Of a gang elsewhere: what it waits for, or NULL when it does not any more. */
+    void (*waits)(void *context, const char *sentence);
     void *context;
+};
+
+/* What a supervisor before this one saw of the attempt; the observer is not told again. */
+struct run_past {
+    const struct past_end {
+        uint32_t rank;
+        bool was_stopped; /* it ended after the gang was told to */
+        struct task_end end;
+    } * ends; /* in the order in which they came */
+    size_t n_ends;
+    bool was_stopping; /* the gang had been told to end */
 };
 
 struct run_options {
     const struct rundir *rundir;
-    uint32_t attempt;              /* counts from 0 */
+    uint32_t attempt;              /* counts from 0; those before it were restarted */
     const char *logs;              /* the directory of its logs */
     int64_t log_origin_us;         /* of the run: tasklog_origin */
     const char *uuid;              /* 32 hexadecimal digits */
@@ -73,7 +93,9 @@ struct run_options {
     uint32_t max_processes; /* of a task that has limits; 0: no ceiling */
     uint64_t log_limit;     /* bytes that are kept of what a task writes */
     const gpu_set *gpus;    /* granted, by rank; NULL: GPUs are left to the user's environment */
-    const struct pinning *pinning; /* NULL: every task runs wherever the user may */
+    const struct pinning *pinning;         /* NULL: every task runs wherever the user may */
+    const struct backend_maker *elsewhere; /* NULL: the tasks are processes of this machine */
+    const struct run_past *past; /* of an attempt elsewhere that is taken over; NULL: a new one */
 };
 
 struct run;

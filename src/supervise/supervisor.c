@@ -27,6 +27,7 @@
 #include "supervise/bell.h"
 #include "supervise/chronicle.h"
 #include "supervise/keeper.h"
+#include "supervise/past.h"
 #include "supervise/queue.h"
 #include "supervise/tasklog.h"
 #include "supervise/tracker.h"
@@ -39,6 +40,8 @@ enum {
     STOPPED = 130,
     GATHER_US = 5000,  /* lines of tasks wait so long for each other: nobody sees the difference */
     GATHER_TASKS = 16, /* and only in gangs that are larger than this */
+    REVIVALS_MOST = 20,
+    REVIVAL_PAUSE_S = 1, /* one that dies of what it finds is not started in a tight loop */
 };
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
@@ -57,7 +60,11 @@ struct supervisor {
     struct queue *queue;               /* of a run that reserves something */
     const struct placement *placement; /* the queue's, once it is the run's turn */
     gpu_set *no_gpus;
-    bool has_ended; /* its end was written */
+    bool has_ended;         /* its end was written */
+    int n_revivals;         /* how often a supervisor was followed by another */
+    bool takes_over;        /* the run was begun by a supervisor before this one */
+    struct run_record seen; /* by those before */
+    struct past past;
     struct event *gather_event;
     struct tracker *tracker;
     struct bell bell;
@@ -90,6 +97,8 @@ static void on_started(void *context, uint32_t rank, int64_t id) {
     struct supervisor *supervisor = context;
     const struct placement *placement = supervisor->placement;
 
+    if (supervisor->past.was_submitted && supervisor->seen.tasks[rank].started_s >= 0)
+        return; /* it was told before */
     chronicle_task_started(&supervisor->journal, rank, id,
                            placement ? pinning_of(placement->pinning, rank) : NULL);
     gather(supervisor);
@@ -118,6 +127,7 @@ static void on_journal_written(void *context) {
 
 static void on_phase(void *context, enum run_phase phase) {
     static const char *const names[] = { [RUN_LAUNCHING] = "launching",
+                                         [RUN_SUBMITTED] = "submitted",
                                          [RUN_RUNNING] = "running",
                                          [RUN_LINGERING] = "lingering",
                                          [RUN_STOPPING] = "stopping" };
@@ -132,17 +142,31 @@ static void on_notice(void *context, const char *sentence) {
     chronicle_notice(&((struct supervisor *)context)->journal, sentence);
 }
 
+/* The original showed what keeps a run from starting as a warning. */
+static void on_waits(void *context, const char *sentence) {
+    struct supervisor *supervisor = context;
+
+    chronicle_status(&supervisor->journal, sentence ? STATE_WARNING : STATE_SCHEDULED, sentence);
+    if (sentence)
+        on_notice(supervisor, sentence);
+}
+
 /* ---- attempts ---- */
 
 static void on_began(void *context, uint32_t attempt) {
     struct supervisor *supervisor = context;
     struct error ignored;
 
+    if (supervisor->past.was_submitted && supervisor->past.attempt == attempt) {
+        tracker_attempt(supervisor->tracker, attempt);
+        return; /* it was told before */
+    }
     if (attempt > 0 && journal_reserve(&supervisor->journal, &ignored))
         on_notice(supervisor, "the disk is full: how this attempt ends may not be recorded");
     tracker_attempt(supervisor->tracker, attempt);
     chronicle_attempt(&supervisor->journal, attempt);
-    chronicle_status(&supervisor->journal, STATE_STARTING, NULL);
+    chronicle_status(&supervisor->journal,
+                     supervisor->options->elsewhere ? STATE_SCHEDULED : STATE_STARTING, NULL);
 }
 
 /* Of processes the backend says `gone` only when it has looked. */
@@ -275,6 +299,7 @@ static void start_run(struct supervisor *supervisor) {
                  .output = on_output,
                  .phase = on_phase,
                  .notice = on_notice,
+                 .waits = on_waits,
                  .context = supervisor },
         .began = on_began,
         .ended = on_attempt_ended,
@@ -295,6 +320,9 @@ static void start_run(struct supervisor *supervisor) {
         .max_processes = supervisor->options->max_processes,
         .gpus = placement && placement->gpus ? placement->gpus : supervisor->no_gpus,
         .pinning = placement ? placement->pinning : NULL,
+        .attempt = supervisor->past.attempt,
+        .elsewhere = supervisor->options->elsewhere,
+        .past = supervisor->past.was_submitted ? &supervisor->past.run : NULL,
     };
     const struct again_terms terms = {
         .max_restarts = supervisor->plan->max_restarts,
@@ -317,7 +345,7 @@ static void on_placed(void *context, const struct placement *placement) {
     start_run(supervisor);
 }
 
-static void on_waits(void *context, const char *sentence) {
+static void on_queued(void *context, const char *sentence) {
     struct supervisor *supervisor = context;
 
     chronicle_status(&supervisor->journal, STATE_SCHEDULED, sentence);
@@ -344,7 +372,7 @@ static void wait_for_turn(struct supervisor *supervisor) {
     };
     const struct queue_observer observer = {
         .placed = on_placed,
-        .waits = on_waits,
+        .waits = on_queued,
         .refused = on_refused,
         .reserves = on_reserves,
         .context = supervisor,
@@ -353,8 +381,25 @@ static void wait_for_turn(struct supervisor *supervisor) {
     supervisor->queue = queue_new(supervisor->base, &options, &observer);
 }
 
+/* Reads what those before have seen, and goes on with their journal. */
+static int take_over(struct supervisor *supervisor, struct arena *arena, struct error *err) {
+    journal_close(&supervisor->journal);
+    if (record_read(&supervisor->seen, &supervisor->rundir, err) ||
+        journal_reopen(&supervisor->journal, &supervisor->rundir, supervisor->seen.seq,
+                       supervisor->seen.elapsed_s, err))
+        return -1;
+    past_read(&supervisor->seen, arena, &supervisor->past);
+    supervisor->journal.attempt = record_attempt(&supervisor->seen);
+    supervisor->journal.n_tasks = supervisor->plan->n_tasks;
+    supervisor->journal.written = on_journal_written;
+    supervisor->journal.context = supervisor;
+    return 0;
+}
+
 static void begin(struct supervisor *supervisor) {
-    if (supervisor->options->notice)
+    if (supervisor->takes_over)
+        on_notice(supervisor, "a new supervisor goes on with the run");
+    else if (supervisor->options->notice)
         on_notice(supervisor, supervisor->options->notice);
     if (supervisor->options->hides_gpus) {
         supervisor->no_gpus = calloc(supervisor->plan->n_tasks, sizeof *supervisor->no_gpus);
@@ -369,13 +414,19 @@ static void begin(struct supervisor *supervisor) {
 
 static void supervise(void *context) {
     struct supervisor *supervisor = context;
+    AUTO(arena) arena = ARENA_INIT;
     struct event *stop, *kill;
+    struct error err;
     const struct tracker_options tracking = { .rundir = &supervisor->rundir,
                                               .plan = supervisor->plan,
                                               .journal = &supervisor->journal,
                                               .notice = on_notice,
                                               .context = supervisor };
 
+    if (supervisor->takes_over && take_over(supervisor, &arena, &err))
+        return; /* as long as the journal cannot be read, nothing can be told */
+    if (state_is_final(supervisor->seen.state))
+        return; /* the one before told the end, and died */
     supervisor->base = event_base_new();
     if (!supervisor->base)
         abort();
@@ -401,6 +452,7 @@ static void supervise(void *context) {
     attempts_free(supervisor->attempts);
     free(supervisor->no_gpus);
     event_base_free(supervisor->base);
+    record_release(&supervisor->seen);
 }
 
 /* ---- ends without a supervisor ---- */
@@ -432,10 +484,25 @@ static void write_lost_end(const struct rundir *rundir, const char *reason, bool
     record_release(&record);
 }
 
+static bool revives(void *context, int wait_status) {
+    const struct timespec pause = { .tv_sec = REVIVAL_PAUSE_S };
+    struct supervisor *supervisor = context;
+
+    (void)wait_status;
+    if (!supervisor->options->elsewhere || supervisor->n_revivals++ == REVIVALS_MOST)
+        return false;
+    if (supervisor->n_revivals > 1)
+        nanosleep(&pause, NULL);
+    supervisor->takes_over = true;
+    return true;
+}
+
 static void orphaned(void *context, int wait_status) {
     struct supervisor *supervisor = context;
     char reason[160];
 
+    if (supervisor->options->elsewhere)
+        return; /* it goes on: whoever attaches watches it again */
     if (WIFSIGNALED(wait_status))
         snprintf(reason, sizeof reason, "the supervisor was ended by %s; its tasks were ended",
                  signal_text(WTERMSIG(wait_status)).text);
@@ -466,7 +533,7 @@ bool supervisor_settle(const struct rundir *rundir) {
         bool is_ours = record.host && strcmp(record.host, host_name(host)) == 0;
         bool same_boot = record.boot_id && strcmp(record.boot_id, boot_id(boot)) == 0;
 
-        settles = is_ours && !state_is_final(record.state);
+        settles = is_ours && !state_is_final(record.state) && !record.backend;
         if (settles)
             write_lost_end(rundir, loss_of(&record, same_boot), !same_boot);
         record_release(&record);
@@ -505,11 +572,19 @@ static int keep_files(const struct supervisor_options *options, const struct run
     return 0;
 }
 
-static int start_in(struct supervisor *supervisor, struct error *err) {
-    const struct keeper_work work = { .supervise = supervise,
-                                      .orphaned = orphaned,
-                                      .context = supervisor };
+static int start_keeper(struct supervisor *supervisor, struct error *err) {
+    const struct keeper_work work = {
+        .supervise = supervise, .orphaned = orphaned, .revives = revives, .context = supervisor
+    };
     pid_t keeper;
+
+    if (keeper_start(&work, &keeper, err))
+        return -1;
+    owner_announce(supervisor->lock, keeper);
+    return 0;
+}
+
+static int start_in(struct supervisor *supervisor, struct error *err) {
     int status;
 
     if (keep_files(supervisor->options, &supervisor->rundir, err) ||
@@ -525,16 +600,15 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                                  .uuid = supervisor->uuid,
                                                  .owner = supervisor->owner,
                                                  .directory = supervisor->working_directory,
-                                                 .origin = supervisor->options->origin });
+                                                 .origin = supervisor->options->origin,
+                                                 .elsewhere = supervisor->options->elsewhere });
     chronicle_given(&supervisor->journal, supervisor->plan);
     supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
     if (supervisor->options->demand)
         claim_write_queued(&supervisor->journal, supervisor->options->demand);
     supervisor->journal.written = on_journal_written;
     supervisor->journal.context = supervisor;
-    status = keeper_start(&work, &keeper, err);
-    if (status == 0)
-        owner_announce(supervisor->lock, keeper);
+    status = start_keeper(supervisor, err);
     journal_close(&supervisor->journal);
     return status;
 }
@@ -559,6 +633,7 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     char directory[PATH_MAX];
     struct error ignored;
     uint64_t freed;
+    bool is_left;
     int status;
 
     if (!getcwd(directory, sizeof directory))
@@ -575,12 +650,41 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     if (options->listener && bell_make(&supervisor.bell, options->listener, &ignored))
         *options->listener = -1;
     status = fill_outputs(&supervisor, arena, err) || start_in(&supervisor, err) ? -1 : 0;
-    if (status && remove_run(&supervisor.rundir, &freed, &ignored))
+    is_left = status && remove_run(&supervisor.rundir, &freed, &ignored);
+    close(supervisor.lock);
+    /* NFS keeps a removed file in its directory as long as it is open, as the lock was. */
+    if (is_left && rmdir(supervisor.rundir.path) < 0)
         error_wrap(err, "run %s, which never began, is left ('myelin rm %s')", supervisor.rundir.id,
                    supervisor.rundir.id);
-    close(supervisor.lock);
     bell_release(&supervisor.bell);
     if (status == 0)
         *out = supervisor.rundir;
+    return status;
+}
+
+int supervisor_take_over(const struct plan *plan, const struct supervisor_options *options,
+                         const struct rundir *rundir, struct error *err) {
+    struct supervisor supervisor = { .plan = plan,
+                                     .options = options,
+                                     .rundir = *rundir,
+                                     .journal = { .fd = -1 },
+                                     .takes_over = true,
+                                     .log_origin_us = tasklog_origin(),
+                                     .bell = BELL_NONE };
+    struct run_record record;
+    int status;
+
+    if (owner_take(rundir, &supervisor.lock, err))
+        return -1;
+    status = record_read(&record, rundir, err);
+    if (status == 0 && record.uuid) {
+        snprintf(supervisor.uuid, sizeof supervisor.uuid, "%s", record.uuid);
+        supervisor.owner = record.owner;
+        supervisor.working_directory = record.directory;
+        status = start_keeper(&supervisor, err);
+    }
+    if (status == 0)
+        record_release(&record);
+    close(supervisor.lock);
     return status;
 }

@@ -32,14 +32,22 @@ struct supervisor_options {
     const char *notice; /* a sentence for who follows the run, or NULL */
     bool hides_gpus;    /* no task sees a GPU: a rehearsal */
     int *listener;      /* set to hear from the run (bell.h), or to -1; NULL: nobody follows */
+    const struct backend_maker *elsewhere; /* NULL: the tasks are processes of this machine */
 };
 
 /* *out lives in the arena. The plan has to live until the call returns. */
 MUST_CHECK int supervisor_start(const struct plan *plan, const struct supervisor_options *options,
                                 struct arena *arena, struct rundir *out, struct error *err);
 
+/* Goes on with a run whose tasks are elsewhere and that nobody watches any more. Of the options
+ * those count that are about its tasks. Fails with ERROR_CONFLICT when somebody does watch it. */
+MUST_CHECK int supervisor_take_over(const struct plan *plan,
+                                    const struct supervisor_options *options,
+                                    const struct rundir *rundir, struct error *err);
+
 /* A run whose supervisor and keeper are both gone without a word gets its end written: killed,
- * or the machine went down. Does nothing for a run that lives, is over, or is another host's.
+ * or the machine went down. Does nothing for a run that lives, is over, is another host's, or
+ * has its tasks elsewhere, where they go on.
  * Returns whether it wrote something. */
 bool supervisor_settle(const struct rundir *rundir);
 

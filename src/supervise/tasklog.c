@@ -158,6 +158,16 @@ void tasklog_close(struct tasklog *log) {
     log->fd = log->index_fd = -1;
 }
 
+uint64_t tasklog_size(const char *directory, const char *task) {
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (snprintf(path, sizeof path, "%s/%s.log", directory, task) >= (int)sizeof path ||
+        stat(path, &st) < 0)
+        return 0;
+    return (uint64_t)st.st_size;
+}
+
 void tasklog_tail(const char *directory, const char *task, struct buf *out) {
     const size_t most = out->limit - out->len;
     char path[PATH_MAX], chunk[4096];

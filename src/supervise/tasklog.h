@@ -53,6 +53,9 @@ void tasklog_write(struct tasklog *log, const struct tasklog_place *place, const
                    int64_t now_us, const char *bytes, size_t n);
 void tasklog_close(struct tasklog *log);
 
+/* How much of what a task wrote is kept; 0 where there is no log. */
+uint64_t tasklog_size(const char *directory, const char *task);
+
 /* Appends the last that a task wrote, as much as fits; nothing where there is no log. */
 void tasklog_tail(const char *directory, const char *task, struct buf *out);
 

@@ -123,6 +123,7 @@ int verdict_exit_status(const struct verdict *verdict) {
         case TASK_EXITED: return verdict->first_end.detail;
         case TASK_SIGNALLED: return EXIT_SIGNAL_BASE + verdict->first_end.detail;
         case TASK_NOT_STARTED: return status_of_not_started(verdict->first_end.detail);
+        case TASK_LOST: return EXIT_OWN_FAILURE;
         }
         return EXIT_OWN_FAILURE;
     case VERDICT_RUNNING:

@@ -116,6 +116,16 @@ def test_a_task_under_its_memory_limit_lives(scenario):
 
 
 @limits_hold
+def test_swap_does_not_add_to_the_memory_of_a_task(scenario):
+    """On v2 that is said of the run; on v1 groups take the inclination to swap from the one above."""
+    where = "$(sed -n 's/^[0-9]*:memory://p; s/^0:://p' /proc/self/cgroup | grep myelin)"
+    files = f"{CGROUPS}/memory{where}/memory.swappiness {CGROUPS}{where}/../memory.swap.max"
+    shown = scenario.run(limited(scenario, scenario.script(f"cat {files} 2>&-; true"), memory=64)).lines_of("master.0")
+    has_files = any({"memory.swappiness", "memory.swap.max"} & set(files) for _, _, files in os.walk(CGROUPS))
+    assert shown == (["0"] if has_files else [])
+
+
+@limits_hold
 def test_the_limit_of_one_task_is_not_that_of_another(scenario):
     """Each has room for what all of them together have not."""
     text = GROW.replace("else:\n        time.sleep(600)", "").replace('== "{rank}"', '>= "0"')

@@ -4,7 +4,6 @@
 #define TESTS_POINTS_H
 
 #include <float.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,29 +14,6 @@
 
 #include "base/attr.h"
 #include "track/point.h"
-
-/* A directory for a store: in memory, where there is such a place, because tests sync often. */
-static inline void scratch_make(char out[64]) {
-    strcpy(out, "/dev/shm/myelin-test.XXXXXX");
-    if (!mkdtemp(out)) {
-        strcpy(out, "/tmp/myelin-test.XXXXXX");
-        if (!mkdtemp(out))
-            abort();
-    }
-}
-
-static inline int scratch_unlink(const char *path, const struct stat *st, int kind,
-                                 struct FTW *place) {
-    (void)st;
-    (void)kind;
-    (void)place;
-    return remove(path);
-}
-
-static inline void scratch_remove(const char *path) {
-    if (nftw(path, scratch_unlink, 8, FTW_DEPTH | FTW_PHYS) != 0)
-        abort();
-}
 
 struct dice {
     uint64_t state;

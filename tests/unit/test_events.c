@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "points.h"
+#include "scratch.h"
 #include "track/events_export.h"
 #include "track/events_file.h"
 #include "track/events_follow.h"

@@ -8,25 +8,12 @@
 #include <cmocka.h>
 
 #include "points.h"
+#include "storing.h"
 #include "track/query.h"
 #include "track/series.h"
 
 static struct dice dice;
-static char scratch[64], directory[96];
 static struct error err;
-
-static int make_scratch(void **state) {
-    (void)state;
-    scratch_make(scratch);
-    snprintf(directory, sizeof directory, "%s/series", scratch);
-    return 0;
-}
-
-static int drop_scratch(void **state) {
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
-}
 
 static void ok(int status) {
     if (status)
@@ -441,8 +428,6 @@ static void memory_is_bounded_with_64_ranks_of_1000_names(void **state) {
     assert_int_equal(series_reader_count(reader), RANKS * NAMES);
     assert_int_equal(series_reader_info(reader, ids[63][999]).all.count, ROUNDS);
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_scratch, drop_scratch)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

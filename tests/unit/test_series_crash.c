@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "points.h"
+#include "storing.h"
 #include "track/disk.h"
 #include "track/query.h"
 #include "track/series.h"
@@ -28,21 +29,7 @@
 enum { SERIES = 3 };
 
 static struct dice dice;
-static char scratch[64], directory[96];
 static struct error err;
-
-static int make_scratch(void **state) {
-    (void)state;
-    scratch_make(scratch);
-    snprintf(directory, sizeof directory, "%s/series", scratch);
-    return 0;
-}
-
-static int drop_scratch(void **state) {
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
-}
 
 /* ---- the source: point i of all, which is point i / SERIES of series i % SERIES */
 
@@ -578,8 +565,6 @@ static void a_failed_sync_is_never_taken_for_a_commit(void **state) {
         }
     }
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_scratch, drop_scratch)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

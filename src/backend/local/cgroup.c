@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "backend/local/cgroup_tree.h"
@@ -33,6 +34,7 @@ struct tree {
     enum cgroup_version version;
     char parent[PATH_MAX]; /* where the run's group is made */
     int parent_fd, run_fd; /* -1: not opened, not made yet */
+    bool counts_swap;      /* v1: the machine has swap, which would add to a task's memory */
 };
 
 struct cgroups {
@@ -159,14 +161,30 @@ const char *cgroups_missing(const struct cgroups *groups, enum resource resource
 /* ---- the run's group ---- */
 
 /* Passes the controllers on to the tasks' groups (v2). */
-static void enable_controllers(struct cgroups *groups, const struct tree *tree) {
-    for (int i = 0; i < CONTROLLER_COUNT; i++) {
+static void enable_controllers(const struct cgroups *groups, const struct tree *tree) {
+    for (int i = 0; tree->version == CGROUP_V2 && i < CONTROLLER_COUNT; i++) {
         char word[16];
 
         snprintf(word, sizeof word, "+%s", controller_names[i]);
         if (groups->of[i] == tree)
             cgroup_write(tree->run_fd, "cgroup.subtree_control", word);
     }
+}
+
+/* Keeps the tasks' memory out of the swap, as far as that can be said once for all of them: on v2
+ * for good. On v1 it holds for swap that is added later, until the whole machine is short of
+ * memory; where there is swap already, each task's own ceiling counts it. */
+static void keep_from_swap(const struct cgroups *groups, struct tree *tree) {
+    struct sysinfo machine;
+
+    if (groups->of[CONTROLLER_MEMORY] != tree)
+        return;
+    if (tree->version == CGROUP_V2) {
+        cgroup_write(tree->run_fd, "memory.swap.max", "0");
+        return;
+    }
+    tree->counts_swap = sysinfo(&machine) < 0 || machine.totalswap > 0;
+    cgroup_write(tree->run_fd, "memory.swappiness", "0");
 }
 
 /* Makes the run's group and takes its lock. A run that clears away the dead may have been
@@ -182,8 +200,8 @@ static int claim(struct cgroups *groups, struct tree *tree) {
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &made) == 0 &&
             fstatat(tree->parent_fd, groups->name, &named, 0) == 0 && made.st_ino == named.st_ino) {
             tree->run_fd = fd;
-            if (tree->version == CGROUP_V2)
-                enable_controllers(groups, tree);
+            enable_controllers(groups, tree);
+            keep_from_swap(groups, tree);
             return 0;
         }
         if (fd >= 0)
@@ -217,9 +235,19 @@ static bool use_tree(struct cgroups *groups, enum controller controller) {
 
 /* ---- the group of a task ---- */
 
+/* Writes to a file of the task's group. The path goes through the run's group, which is open
+ * anyway: to open each task's would cost as much as to write. */
+static int write_control(const struct tree *tree, const char *task, const char *file,
+                         const char *text) {
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", task, file);
+    return cgroup_write(tree->run_fd, path, text);
+}
+
 /* The kernel refuses a share that is larger than that of a group above (EINVAL, v1 alone);
  * then that one holds, and is the tighter. */
-static int limit_cpu(enum cgroup_version version, int fd, int64_t thousandths) {
+static int limit_cpu(const struct tree *tree, const char *task, int64_t thousandths) {
     const int64_t most = INT64_MAX / CPU_PERIOD_US;
     const int64_t wanted = thousandths < most ? thousandths : most;
     const bool is_small = wanted * (CPU_PERIOD_US / 1000) < CPU_QUOTA_LEAST_US;
@@ -228,44 +256,40 @@ static int limit_cpu(enum cgroup_version version, int fd, int64_t thousandths) {
     char text[64];
     int errnum;
 
-    if (version == CGROUP_V2) {
+    if (tree->version == CGROUP_V2) {
         snprintf(text, sizeof text, "%" PRId64 " %" PRId64, quota, period);
-        return cgroup_write(fd, "cpu.max", text);
+        return write_control(tree, task, "cpu.max", text);
     }
     snprintf(text, sizeof text, "%" PRId64, period);
-    errnum = is_small ? cgroup_write(fd, "cpu.cfs_period_us", text) : 0;
+    errnum = is_small ? write_control(tree, task, "cpu.cfs_period_us", text) : 0;
     if (errnum)
         return errnum;
     snprintf(text, sizeof text, "%" PRId64, quota);
-    errnum = cgroup_write(fd, "cpu.cfs_quota_us", text);
+    errnum = write_control(tree, task, "cpu.cfs_quota_us", text);
     return errnum == EINVAL ? 0 : errnum;
 }
 
 /* Memory is memory: swap does not add to it, where the kernel counts swap at all. */
-static int limit_memory(enum cgroup_version version, int fd, int64_t bytes) {
+static int limit_memory(const struct tree *tree, const char *task, int64_t bytes) {
+    const bool is_v1 = tree->version == CGROUP_V1;
     char text[32];
     int errnum;
 
     snprintf(text, sizeof text, "%" PRId64, bytes);
-    errnum = cgroup_write(fd, version == CGROUP_V2 ? "memory.max" : "memory.limit_in_bytes", text);
-    if (errnum)
-        return errnum;
-    if (version == CGROUP_V2)
-        cgroup_write(fd, "memory.swap.max", "0");
-    else
-        cgroup_write(fd, "memory.memsw.limit_in_bytes", text);
-    return 0;
+    errnum = write_control(tree, task, is_v1 ? "memory.limit_in_bytes" : "memory.max", text);
+    if (errnum == 0 && is_v1 && tree->counts_swap)
+        write_control(tree, task, "memory.memsw.limit_in_bytes", text);
+    return errnum;
 }
 
-static int limit_processes(enum cgroup_version version, int fd, int64_t most) {
+static int limit_processes(const struct tree *tree, const char *task, int64_t most) {
     char text[32];
 
-    (void)version;
     snprintf(text, sizeof text, "%" PRId64, most);
-    return cgroup_write(fd, "pids.max", text);
+    return write_control(tree, task, "pids.max", text);
 }
 
-static int (*const limit_by[])(enum cgroup_version version, int fd,
+static int (*const limit_by[])(const struct tree *tree, const char *task,
                                int64_t amount) = { limit_cpu, limit_memory, limit_processes };
 static_assert(ARRAY_LEN(limit_by) == CONTROLLER_COUNT, "every controller limits");
 
@@ -277,38 +301,51 @@ static int64_t bytes_of(milli mebibytes) {
     return whole * MIB + mebibytes % 1000 * MIB / 1000;
 }
 
-/* Makes the task's group in the tree of the controller, unless another controller did. */
-static int enter_tree(struct tree *tree, const char *name, int *fd) {
-    if (mkdirat(tree->run_fd, name, 0755) < 0 && errno != EEXIST)
-        return errno;
-    *fd = openat(tree->run_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *fd < 0 ? errno : 0;
+/* Opens the way into the task's group: once for each tree, whatever the controllers in it. */
+static int open_entry(const struct tree *tree, const char *task, struct cgroup_entry *entry) {
+    char path[PATH_MAX];
+    int fd;
+
+    if (tree->version == CGROUP_V2) {
+        fd = openat(tree->run_fd, task, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        entry->directory = fd;
+    } else {
+        snprintf(path, sizeof path, "%s/tasks", task);
+        fd = openat(tree->run_fd, path, O_WRONLY | O_CLOEXEC);
+        if (fd >= 0)
+            entry->files[entry->n_files++] = fd;
+    }
+    return fd < 0 ? errno : 0;
 }
 
-static int limit(struct cgroups *groups, struct cgroup *group, enum controller controller,
-                 struct cgroup_entry *entry, struct error *err) {
-    struct tree *tree = groups->of[controller];
-    int fd = -1, errnum = enter_tree(tree, group->name, &fd);
+/* Whether the task has a group in the tree. */
+static bool limits_in(const struct cgroups *groups, const struct tree *tree,
+                      const struct cgroup *group) {
+    for (int i = 0; i < CONTROLLER_COUNT; i++)
+        if (groups->of[i] == tree && group->limits[i])
+            return true;
+    return false;
+}
 
-    if (errnum)
-        return error_set_errno(err, errnum, "cannot make a control group in %s/%s", tree->parent,
+/* Makes the task's group in the tree, with the limits that the tree enforces. */
+static int limit_in(struct cgroups *groups, const struct tree *tree, const struct cgroup *group,
+                    struct cgroup_entry *entry, struct error *err) {
+    int errnum;
+
+    if (mkdirat(tree->run_fd, group->name, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(err, errno, "cannot make a control group in %s/%s", tree->parent,
                                groups->name);
-    errnum = limit_by[controller](tree->version, fd, group->limits[controller]);
-    if (errnum == 0 && tree->version == CGROUP_V1) {
-        const int file = openat(fd, "tasks", O_WRONLY | O_CLOEXEC);
-
-        if (file >= 0)
-            entry->files[entry->n_files++] = file;
-        else
-            errnum = errno;
-    } else if (errnum == 0 && entry->directory < 0) {
-        entry->directory = fd;
-        fd = -1;
+    for (int i = 0; i < CONTROLLER_COUNT; i++) {
+        if (groups->of[i] != tree || !group->limits[i])
+            continue;
+        errnum = limit_by[i](tree, group->name, group->limits[i]);
+        if (errnum)
+            return error_set_errno(err, errnum, "cannot limit its %s", controller_names[i]);
     }
-    if (fd >= 0)
-        close(fd);
+    errnum = open_entry(tree, group->name, entry);
     if (errnum)
-        return error_set_errno(err, errnum, "cannot limit its %s", controller_names[controller]);
+        return error_set_errno(err, errnum, "cannot open its control group in %s/%s", tree->parent,
+                               groups->name);
     return 0;
 }
 
@@ -351,8 +388,9 @@ int cgroup_make(struct cgroups *groups, const char *task, const struct resources
     struct cgroup *group = cgroup_new(groups, task, limits, max_processes);
     struct cgroup_entry made = CGROUP_ENTRY_NONE;
 
-    for (int i = 0; group && i < CONTROLLER_COUNT; i++) {
-        if (group->limits[i] && limit(groups, group, (enum controller)i, &made, err)) {
+    for (size_t i = 0; group && i < groups->n_trees; i++) {
+        if (limits_in(groups, &groups->trees[i], group) &&
+            limit_in(groups, &groups->trees[i], group, &made, err)) {
             cgroup_entry_release(&made);
             cgroup_end(groups, group);
             return -1;
@@ -367,7 +405,7 @@ void cgroup_end(struct cgroups *groups, struct cgroup *group) {
     if (!group)
         return;
     for (size_t i = 0; i < groups->n_trees; i++)
-        if (groups->trees[i].run_fd >= 0)
+        if (groups->trees[i].run_fd >= 0 && limits_in(groups, &groups->trees[i], group))
             unlinkat(groups->trees[i].run_fd, group->name, AT_REMOVEDIR); /* later if it is busy */
     free(group);
 }

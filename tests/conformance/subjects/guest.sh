@@ -70,8 +70,7 @@ for_a_user='not stranger_in_a_group and not similar_name and not cannot_be_enfor
 # or a process is left after them. WHO is `root`; `session`: a user in a session scope, which belongs to root,
 # as after a login by ssh; or `scope`: a user in a scope that is delegated.
 guest() {
-    local disk="$CACHE/guest/disk"
-    mkdir -p share/tests umid
+    mkdir -p share/tests
     cp "$MYELIN" share/myelin
     cp -r "$TESTS/scenario" share/tests/
     cat >share/work <<EOF
@@ -98,13 +97,20 @@ left=$(find /sys/fs/cgroup -name '*myelin*'; pgrep -l myelin)
 echo $status >/mnt/status
 EOF
     echo "$1" >share/who
+    boot "as $1"
+    grep -q ' passed' share/report || fail "nothing ran in the guest"
+}
+
+# boot WHAT: boots the guest, which runs share/start, and shows its report; fails where share/status is not 0.
+boot() {
+    local disk="$CACHE/guest/disk"
+    mkdir -p umid
     TMPDIR=$PWD/umid timeout --kill-after=5 $((limit - 20)) linux.uml mem=1024M "ubd0=layer,$disk" root=/dev/ubda rw \
         con=null con0=fd:0,fd:1 "umid=guest.$$" "guest=$PWD/share" systemd.unified_cgroup_hierarchy=1 selinux=0 quiet \
         </dev/null >console 2>&1
     end_guest
     cat share/report
-    [ "$(cat share/status 2>/dev/null)" = 0 ] || { tail -n 15 console; fail "the guest, as $1: see above"; }
-    grep -q ' passed' share/report || fail "nothing ran in the guest"
+    [ "$(cat share/status 2>/dev/null)" = 0 ] || { tail -n 15 console; fail "the guest, $1: see above"; }
 }
 
 # Whatever became of the kernel, its processes end with the law.
@@ -122,3 +128,81 @@ test_limits_hold_for_root() { guest root; }
 test_limits_hold_in_a_session_of_a_user() { guest session "$for_a_user"; }
 
 test_limits_hold_in_a_scope_that_is_delegated_to_a_user() { guest scope "$for_a_user"; }
+
+# Loads modules of the guest's kernel from the host, which has them, after those that they depend on.
+load_modules() {
+    cat <<'EOF'
+import ctypes, os, sys
+
+FINIT_MODULE = 313  # on x86-64, which is what user-mode-linux runs on
+base, libc, loaded = sys.argv[1], ctypes.CDLL(None, use_errno=True), set()
+with open(f"{base}/modules.dep") as file:
+    needed = {name: rest.split() for name, rest in (line.split(":") for line in file)}
+
+
+def load(path):
+    if path in loaded:
+        return
+    loaded.add(path)
+    for other in needed[path]:
+        load(other)
+    with open(f"{base}/{path}", "rb") as module:
+        if libc.syscall(FINIT_MODULE, module.fileno(), b"", 0) != 0:
+            sys.exit(f"{path}: {os.strerror(ctypes.get_errno())}")
+
+
+for wanted in sys.argv[2:]:
+    load(next(path for path in needed if path.endswith(f"/{wanted}.ko")))
+EOF
+}
+
+# A directory that the guest's kernel serves to itself. What would be asked of mountd is told beforehand: who
+# comes from the loopback, what is served (9234: to any port, root as root, at once, by number), and its number.
+serve_nfs() {
+    cat <<'EOF'
+set -e
+mkdir -p /run/modules /run/served /run/nfs /var/lib/nfs/v4recovery
+mount -t hostfs none /run/modules -o "/usr/lib/uml/modules/$(uname -r)"
+python3 /mnt/load.py /run/modules nfsd nfsv4
+mount -t nfsd none /proc/fs/nfsd
+mount -t tmpfs none /run/served
+echo 'nfsd 127.0.0.1 2147483647 local' >/proc/net/rpc/auth.unix.ip/channel
+echo 'local /run/served 2147483647 9234 65534 65534 0' >/proc/net/rpc/nfsd.export/channel
+printf '%s\n' 'local 1 \x00000000 2147483647 /run/served' >/proc/net/rpc/nfsd.fh/channel
+echo '-3 +4' >/proc/fs/nfsd/versions
+echo 'tcp 2049' >/proc/fs/nfsd/portlist
+echo 2 >/proc/fs/nfsd/threads
+echo Y >/proc/fs/nfsd/v4_end_grace
+timeout 60 mount -i -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /run/nfs
+EOF
+}
+
+test_a_home_on_nfs_is_refused_with_a_way_out() {
+    mkdir -p share
+    cp "$MYELIN" share/myelin
+    load_modules >share/load.py
+    serve_nfs >share/serve
+    cat >share/job.yml <<'EOF'
+version: 1
+kind: experiment
+environment:
+  resources:
+    cpu: {requests: 1}
+run:
+  cmd: echo it ran
+EOF
+    cat >share/start <<'EOF'
+exec >/mnt/report 2>&1
+export HOME=/root
+sh /mnt/serve || exit 1
+cp /mnt/myelin /run/myelin
+MYELIN_HOME=/run/nfs timeout 60 /run/myelin run /mnt/job.yml
+echo "refused: $?, left: $(find /run/served/runs -mindepth 1 -maxdepth 1 | wc -l)"
+MYELIN_HOME=/run/disk timeout 60 /run/myelin run /mnt/job.yml
+echo $? >/mnt/status
+EOF
+    boot "with a home on NFS"
+    grep -q "'/run/nfs' is on NFS, .* set MYELIN_HOME to a directory on a disk of this machine" share/report || fail "not told"
+    grep -qx "refused: 125, left: 0" share/report || fail "not refused, or a run is left"
+    grep -q "it ran" share/report || fail "the way out leads nowhere"
+}
