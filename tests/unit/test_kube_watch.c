@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists that stay current and logs that are followed, whatever the server does between. */
+/* Lists that stay current, whatever the server does between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/kubernetes/podlog.h"
 #include "backend/kubernetes/watch.h"
 #include "backend/kubernetes/watch_decode.h"
 #include "peer.h"
@@ -34,7 +33,6 @@ struct fixture {
     struct peer *peer;
     struct api *api;
     struct watch *watch;
-    struct podlog *podlog;
     char told[4096];
     const char *until; /* what is waited for in `told` */
     const char *free_at;
@@ -67,7 +65,6 @@ static int tear_down(void **state) {
     struct fixture *f = *state;
 
     watch_free(f->watch);
-    podlog_free(f->podlog);
     api_free(f->api);
     peer_free(f->peer);
     event_base_free(f->loop);
@@ -87,9 +84,7 @@ static void note(struct fixture *f, const char *fmt, ...) {
         f->is_there = 1;
     if (f->free_at && strstr(f->told, f->free_at)) {
         watch_free(f->watch);
-        podlog_free(f->podlog);
         f->watch = NULL;
-        f->podlog = NULL;
         f->free_at = NULL;
         f->is_there = 1;
     }
@@ -346,113 +341,6 @@ static void a_line_without_end_is_bounded(void **state) {
     watch_decoder_release(&decoder);
 }
 
-/* ---- logs ---- */
-
-static void on_line(void *context, const struct podlog_line *line) {
-    note(context, "%.*s%s", line->n < 40 ? (int)line->n : 3, line->bytes, line->whole ? ";" : "…");
-}
-
-static void on_closed(void *context, const struct error *err) {
-    note(context, "closed%s%s", err->code == ERROR_NONE ? "" : ": ",
-         err->code == ERROR_NONE ? "" : err->message);
-}
-
-static void follow_from(struct fixture *f, struct podlog_position since) {
-    const struct podlog_request request = {
-        .namespace = "n", .pod = "p", .container = "c", .since = since
-    };
-    const struct podlog_observer observer = { on_line, on_trouble, on_closed, f };
-
-    f->podlog = podlog_follow(f->api, &request, &observer);
-}
-
-static void follow(struct fixture *f) {
-    follow_from(f, (struct podlog_position){ 0 });
-}
-
-#define T1 "2026-03-01T12:00:00.000000001Z "
-#define T2 "2026-03-01T12:00:00.000000002Z "
-#define T3 "2026-03-01T13:00:01.5+01:00 "
-
-static void a_log_is_told_line_by_line_to_its_end(void **state) {
-    struct fixture *f = *state;
-
-    peer_stream(f->peer, T1 "one\n" T2 "tw\fo\n" T3 "th\free", PEER_KEEP);
-    follow(f);
-    wait_for(f, "closed");
-    assert_string_equal(f->told, "one;two;three;closed");
-    contains(peer_request(f->peer, 0),
-             "GET /api/v1/namespaces/n/pods/p/log?container=c&follow=true&timestamps=true HTTP");
-}
-
-static void a_cut_log_goes_on_without_a_line_twice(void **state) {
-    struct fixture *f = *state;
-
-    peer_stream(f->peer, T1 "one\n" T2 "two\n" T2 "two too\n" T3 "hal", PEER_CLOSE);
-    peer_say(f->peer, 500, "", STATUS(500));
-    peer_stream(f->peer, T1 "one\n" T2 "two\n" T2 "two too\n" T2 "two three\n" T3 "half\n",
-                PEER_KEEP);
-    follow(f);
-    wait_for(f, "closed");
-    assert_string_equal(f->told, "one;two;two too;two three;half;closed");
-    contains(peer_request(f->peer, 2), "sinceTime=2026-03-01T12%3A00%3A00Z");
-}
-
-static void a_position_survives_its_reader(void **state) {
-    struct fixture *f = *state;
-    struct podlog_position at;
-
-    peer_hang(f->peer, T1 "one\n" T2 "two\n");
-    peer_stream(f->peer, T1 "one\n" T2 "two\n" T3 "three\n" T1 "a clock set back\n", PEER_KEEP);
-    follow(f);
-    wait_for(f, "two;");
-    at = podlog_position(f->podlog);
-    podlog_free(f->podlog);
-    follow_from(f, at);
-    wait_for(f, "closed");
-    assert_string_equal(f->told, "one;two;three;a clock set back;closed");
-}
-
-static void a_long_line_comes_in_pieces_and_none_twice(void **state) {
-    struct fixture *f = *state;
-    const size_t n = PODLOG_LINE_MAX + 1000;
-    char *text = malloc(n + 200), *cut;
-
-    strcpy(text, T1);
-    memset(text + strlen(T1), 'x', n);
-    strcpy(text + strlen(T1) + n, "end\n" T2 "two\n");
-    cut = strdup(text);
-    cut[strlen(T1) + PODLOG_LINE_MAX + 10] = '\0';
-    peer_stream(f->peer, cut, PEER_CLOSE);
-    peer_stream(f->peer, text, PEER_KEEP);
-    follow(f);
-    wait_for(f, "closed");
-    assert_string_equal(f->told, "xxx…xxx;two;closed");
-    free(text);
-    free(cut);
-}
-
-static void a_log_that_is_not_there_closes_with_the_reason(void **state) {
-    struct fixture *f = *state;
-
-    peer_say(f->peer, 404, "", STATUS(404));
-    follow(f);
-    wait_for(f, "closed");
-    contains(f->told, "closed: cannot read /api/v1/namespaces/n/pods/p/log: no");
-}
-
-static void a_follower_may_be_freed_from_its_callbacks(void **state) {
-    struct fixture *f = *state;
-
-    peer_hang(f->peer, T1 "one\n" T2 "two\n" T3 "three\n");
-    f->free_at = "two";
-    follow(f);
-    run_until(f->loop, &f->is_there);
-    for (int k = 0; k < 5; k++)
-        event_base_loop(f->loop, EVLOOP_NONBLOCK);
-    assert_string_equal(f->told, "one;two;");
-}
-
 #define CASE(law) cmocka_unit_test_setup_teardown(law, set_up, tear_down)
 
 int main(void) {
@@ -469,12 +357,6 @@ int main(void) {
         cmocka_unit_test(events_are_the_same_however_the_bytes_are_cut),
         cmocka_unit_test(what_is_no_event_is_an_error_with_what_came_before),
         cmocka_unit_test(a_line_without_end_is_bounded),
-        CASE(a_log_is_told_line_by_line_to_its_end),
-        CASE(a_cut_log_goes_on_without_a_line_twice),
-        CASE(a_position_survives_its_reader),
-        CASE(a_long_line_comes_in_pieces_and_none_twice),
-        CASE(a_log_that_is_not_there_closes_with_the_reason),
-        CASE(a_follower_may_be_freed_from_its_callbacks),
     };
 
     unsetenv("http_proxy");

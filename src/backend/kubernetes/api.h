@@ -144,8 +144,8 @@ const struct api_kind *api_kind_find(const struct api_kind *kinds, size_t n, con
                                      const char *version);
 
 /* An answer that has no end of its own: bytes as they come. Not asked again once it was open:
- * watch.h and podlog.h know where to go on. `bytes` returns false to end it (then `done` comes,
- * without an error). */
+ * watch.h, and who follows a log (logstream.h), know where to go on. `bytes` returns false to end
+ * it (then `done` comes, without an error). */
 struct api_sink {
     void (*opened)(void *context); /* 200 came; may be NULL */
     bool (*bytes)(void *context, const char *bytes, size_t n);
