@@ -3,10 +3,13 @@
 
 #include <ctype.h>
 #include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #include "backend/kubernetes/curl.h"
@@ -15,6 +18,7 @@
 enum {
     REFUSAL_MAX = 256 << 10, /* the body that a stream is refused with */
     KEEPALIVE_IDLE_S = 30,   /* shorter than what firewalls forget connections after */
+    UNCONFIRMED_MS = 30000,
 };
 
 /* ---- the nouns ---- */
@@ -445,6 +449,16 @@ static void set_url(struct http *http, struct http_call *call, const char *url) 
     call->headers = one_line("Host: ", len, host);
 }
 
+/* A server that vanished without a word would hold every request that shares its connection: bytes
+ * that nobody confirms for so long break it, and the next try makes another. */
+static int on_socket_made(void *context, curl_socket_t fd, curlsocktype purpose) {
+    const unsigned int most_ms = UNCONFIRMED_MS;
+
+    (void)context, (void)purpose;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
+    return CURL_SOCKOPT_OK;
+}
+
 static void set_connection(struct http *http, struct http_call *call, const char *url) {
     CURL *easy = call->easy;
 
@@ -455,6 +469,7 @@ static void set_connection(struct http *http, struct http_call *call, const char
     curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl.easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
     curl.easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_IDLE_S);
+    curl.easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_made);
     curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     /* A long watch is no reason to wait: another connection is made rather than a place in one. */
     curl.easy_setopt(easy, CURLOPT_PIPEWAIT, 0L);
