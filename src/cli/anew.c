@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/anew.h"
 
-#include <signal.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/runs.h"
+#include "code/restore.h"
 #include "store/outputs.h"
 #include "store/owner.h"
 #include "store/request.h"
 
-enum { PROGRESS_EVERY_S = 1, PROGRESS_SELDOM_S = 10 };
+enum { PROGRESS_EVERY_S = 1, PROGRESS_SELDOM_S = 10, RECORD_MOST = INT_MAX };
 
 /* The old run, and what is needed of it. */
 struct original {
@@ -53,11 +56,13 @@ static int lock_outputs(struct original *original, struct rundir *keeper, int *l
     return -1;
 }
 
-static int share_outputs(void *context, const struct rundir *rundir, struct error *err) {
+static int share_outputs(void *context, const struct rundir *rundir,
+                         struct supervisor_prepared *prepared, struct error *err) {
     struct original *original = context;
     struct rundir keeper;
     int lock, status;
 
+    (void)prepared;
     if (lock_outputs(original, &keeper, &lock, err))
         return -1;
     status = rundir_share_outputs(rundir, &keeper, err);
@@ -79,21 +84,12 @@ static time_t seconds_now(void) {
     return now.tv_sec;
 }
 
-/* Interrupts are held back while a run is being made: they end the copy, not the process. */
-static bool is_interrupted(void) {
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-            sigismember(&pending, SIGHUP) == 1);
-}
-
 static bool on_progress(void *context, uint64_t bytes) {
     struct progress *progress = context;
     const time_t now = seconds_now();
     AUTO(arena) arena = ARENA_INIT;
 
-    if (is_interrupted())
+    if (launch_is_interrupted())
         return false;
     if (now - progress->last < (progress->is_terminal ? PROGRESS_EVERY_S : PROGRESS_SELDOM_S))
         return true;
@@ -130,16 +126,60 @@ static int copy_from(struct original *original, const struct rundir *keeper,
     return status;
 }
 
-static int copy_outputs(void *context, const struct rundir *rundir, struct error *err) {
+static int copy_outputs(void *context, const struct rundir *rundir,
+                        struct supervisor_prepared *prepared, struct error *err) {
     struct original *original = context;
     struct rundir keeper;
     int lock, status;
 
+    (void)prepared;
     if (lock_outputs(original, &keeper, &lock, err))
         return -1;
     status = copy_from(original, &keeper, rundir, err);
     close(lock);
     return status;
+}
+
+/* ---- its code ---- */
+
+static bool goes_on(void *context, uint64_t bytes) {
+    (void)context, (void)bytes;
+    return !launch_is_interrupted();
+}
+
+/* What was recorded of the code is the new run's too: so it can be run again, and compared. */
+static int keep_record(const struct rundir *from, const struct rundir *to, const char *name,
+                       struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    AUTO(buf) bytes = BUF_INIT(RECORD_MOST);
+    const char *there = arena_printf(&arena, "%s/%s", from->path, name);
+
+    if (link(there, arena_printf(&arena, "%s/%s", to->path, name)) == 0)
+        return 0;
+    return file_read(there, &bytes, err) || rundir_write(to, name, bytes.data, bytes.len, err) ? -1
+                                                                                               : 0;
+}
+
+/* Makes the code of the original in the directory of the new run, and goes there. */
+static int restore_code(void *context, const struct rundir *rundir,
+                        struct supervisor_prepared *prepared, struct error *err) {
+    const struct archive_progress progress = { .tell = goes_on };
+    struct original *original = context;
+    const struct code_run run = { &original->rundir, &original->record.code };
+    struct code_restored restored;
+
+    if (code_restore(&run, rundir, &original->arena, &progress, &restored, err) ||
+        (run.facts->diff_bytes && keep_record(run.rundir, rundir, CODE_DIFF_FILE, err)) ||
+        (run.facts->snapshot_root && keep_record(run.rundir, rundir, CODE_SNAPSHOT_FILE, err)))
+        return -1;
+    if (chdir(restored.directory) < 0)
+        return error_set_errno(err, errno, "the tasks are to run in '%.300s'", restored.directory);
+    setenv("PWD", restored.directory, 1);
+    prepared->code = *run.facts;
+    prepared->notice = arena_printf(
+        &original->arena, "it runs the code of run %s, from %s%s%s", original->rundir.id,
+        restored.from, restored.missing ? "; " : "", restored.missing ? restored.missing : "");
+    return 0;
 }
 
 /* ---- its request ---- */
@@ -206,17 +246,20 @@ static int read_original(const char *name, struct original *out, struct error *e
 
 static int launch_from(struct original *original, const struct invocation *in,
                        enum origin_manner manner, struct error *err) {
-    static int (*const fills[])(void *, const struct rundir *, struct error *) = {
+    static supervisor_prepare *const prepares[] = {
         [ORIGIN_RESTARTED] = NULL,
         [ORIGIN_RESUMED] = share_outputs,
         [ORIGIN_COPIED] = copy_outputs,
+        [ORIGIN_RERUN] = restore_code,
     };
     const struct origin origin = { .manner = manner,
                                    .id = strtoul(original->rundir.id, NULL, 10),
                                    .uuid = original->record.uuid };
-    const struct launch launch = { .directory = original->record.directory,
+    const bool restores = manner == ORIGIN_RERUN;
+    const struct launch launch = { .directory = restores ? NULL : original->record.directory,
+                                   .code = restores ? LAUNCH_CODE_GIVEN : LAUNCH_CODE_FOUND,
                                    .origin = &origin,
-                                   .fill_outputs = fills[manner],
+                                   .prepare = prepares[manner],
                                    .context = original };
     struct invocation joined;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/compare_code.h"
 #include "cli/curves.h"
 #include "cli/found.h"
 #include "cli/runs.h"
@@ -18,14 +19,21 @@ enum { RUNS_MOST = PLOT_CURVES_MOST, HEIGHT_USUAL = 12, CHARTS_MAX = 4 << 20 };
 static const struct {
     const char *title, *prefix;
 } sections[] = {
-    { "PARAMS", "params." }, { "SUMMARY", "summary." }, { "METRICS", "metrics." },
-    { "LEAST", "min." },     { "GREATEST", "max." },    { "TAGS", "tags." },
+    { "PARAMS", "params." },
+    { "SUMMARY", "summary." },
+    { "METRICS", "metrics." },
+    { "LEAST", "min." },
+    { "GREATEST", "max." },
+    { "TAGS", "tags." },
+    { "CODE", "code." },
+    { "ENVIRONMENT", "environment." },
     { "RUN", "" },
 };
 
-/* Times differ always and say nothing. */
-static const char *const passed_over[] = { "created_at", "started_at", "updated_at",
-                                           "finished_at" };
+/* Times differ always and say nothing; what is said of the code and the machine has a section of
+ * its own. */
+static const char *const passed_over[] = { "created_at", "started_at", "updated_at", "finished_at",
+                                           "commit",     "branch",     "dirty" };
 
 struct compared {
     struct arena arena;
@@ -297,8 +305,25 @@ static int read_runs(const struct invocation *in, struct compared *compared, str
         if (!compared->records[i].uuid)
             return error_set(err, ERROR_NOT_FOUND, "run %s has not begun", compared->rundirs[i].id);
         facts_gather(&compared->facts[i], &compared->records[i]);
+        compare_code_facts(&compared->facts[i], &compared->records[i]);
     }
     return 0;
+}
+
+static int show_content(const struct invocation *in, const struct compared *compared,
+                        struct error *err) {
+    const struct run_record *records = compared->records;
+    int status = 0;
+
+    if (compared->n != 2)
+        return 0;
+    if (invocation_has(in, "code"))
+        status = compare_code_print(&records[0], &records[1], err);
+    else
+        compare_code_outline(&records[0], &records[1]);
+    if (status == 0 && invocation_has(in, "files"))
+        status = compare_files_print(&records[0], &records[1], err);
+    return status;
 }
 
 static int show(const struct invocation *in, struct compared *compared, struct error *err) {
@@ -312,6 +337,8 @@ static int show(const struct invocation *in, struct compared *compared, struct e
     } else {
         print_rows(compared, &rows, all);
         status = draw_all(in, compared, err);
+        if (status == 0)
+            status = show_content(in, compared, err);
     }
     map_release(&rows.places);
     VEC_RELEASE(&rows.list);
@@ -319,6 +346,7 @@ static int show(const struct invocation *in, struct compared *compared, struct e
 }
 
 static int compare(const struct invocation *in) {
+    static const char *const of_two[] = { "code", "files" };
     struct compared *compared;
     struct error err;
     int status;
@@ -328,6 +356,9 @@ static int compare(const struct invocation *in) {
     if (invocation_has(in, "json") && invocation_has(in, "metric"))
         return invocation_misuse(in,
                                  "--json has no charts; 'myelin metrics RUN X --json' has points");
+    for (size_t i = 0; i < ARRAY_LEN(of_two); i++)
+        if (invocation_has(in, of_two[i]) && (in->n_operands != 2 || invocation_has(in, "json")))
+            return invocation_misuse(in, "--%s is for two runs, and not for --json", of_two[i]);
     compared = calloc(1, sizeof *compared);
     if (!compared)
         abort();
@@ -354,6 +385,8 @@ static const struct option options[] = {
       .argument = "NAME",
       .repeats = true,
       .help = "draw the curves of this metric on one axis; may be given more than once" },
+    { .name = "code", .help = "print how the code of two runs differs, as a unified diff" },
+    { .name = "files", .help = "list which files in the outputs of two runs differ" },
     { .name = "all", .letter = 'a', .help = "show what is equal too" },
     { .name = "json", .help = "print a JSON object" },
     { 0 },
@@ -364,12 +397,17 @@ const struct command command_compare = {
     .arguments = "RUN RUN...",
     .summary = "show in what runs differ",
     .description = "Puts up to 8 runs side by side: parameters, summaries, the last, least and "
-                   "greatest values of metrics, tags, and what the runs are (command, directory, "
-                   "framework, owner, host, status, duration). Only what differs is shown unless "
-                   "`--all` is given; `-` stands for what a run does not have.\n"
+                   "greatest values of metrics, tags, the code (commit, branch, what was changed "
+                   "since), the machine and the variables that decide which programs are found, "
+                   "and what the runs are (command, directory, framework, owner, host, status, "
+                   "duration). Only what differs is shown unless "
+                   "`--all` is given; `-` stands for what a run does not have. Of two runs whose "
+                   "code differs it also tells which files "
+                   "do, and by how many lines, as long as their repository is there.\n"
                    "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin compare 3 5               # what differs\n"
-                "myelin compare 3 5 7 -m loss     # with the curves of loss\n",
+                "myelin compare 3 5 7 -m loss     # with the curves of loss\n"
+                "myelin compare 3 5 --code        # and all changes of the code\n",
     .run = compare,
 };

@@ -161,6 +161,40 @@ static void print_row(const char *key, const char *value) {
         printf("  %-12s %s\n", key, value);
 }
 
+/* "4f0c2d1 on main, with changes, 3 untracked". */
+static const char *code_text(const struct code_facts *code, struct arena *arena) {
+    const char *text;
+
+    if (!code->repository)
+        return NULL;
+    text = code->commit ? arena_printf(arena, "%.12s", code->commit) : "no commit";
+    text = arena_printf(arena, "%s%s%s", text, code->branch ? " on " : ", no branch",
+                        code->branch ? runs_text(arena, code->branch, 0) : "");
+    if (code->is_dirty)
+        text =
+            arena_printf(arena, "%s, with changes (%s of them%s)", text,
+                         runs_bytes(arena, code->diff_bytes), code->is_diff_cut ? ", not all" : "");
+    if (code->untracked.all)
+        text = arena_printf(arena, "%s, %llu untracked", text,
+                            (unsigned long long)code->untracked.all);
+    if (!code->is_read)
+        text = arena_printf(arena, "%s, its changes are not known", text);
+    return code->is_late ? arena_printf(arena, "%s; read after the start", text) : text;
+}
+
+static void print_code(const struct run_record *run, struct arena *arena) {
+    const struct code_facts *code = &run->code;
+
+    print_row("code", code_text(code, arena));
+    print_row("", code->repository ? runs_text(arena, code->trouble, 0) : NULL);
+    print_row("remote", runs_text(arena, code->remote, 0));
+    if (code->snapshot_root)
+        print_row("snapshot", arena_printf(arena, "%llu files, %s in %s/%s",
+                                           (unsigned long long)code->snapshot_files,
+                                           runs_bytes(arena, code->snapshot_bytes),
+                                           run->rundir.path, CODE_SNAPSHOT_FILE));
+}
+
 /* What the tasks have logged. */
 static void print_tracked(const struct run_record *run, struct arena *arena) {
     const struct last_values values = last_values_read(&run->rundir, arena);
@@ -192,6 +226,7 @@ static void print_head(const struct run_record *run, struct arena *arena) {
                                      arena_printf(arena, "%s, %s, namespace %s", run->backend,
                                                   run->cluster, run->namespace),
                                      0));
+    print_code(run, arena);
     print_row("started", arena_printf(arena, "%.19sZ (%s)", run->created_at ? run->created_at : "?",
                                       runs_ago(arena, run, 0)));
     if (is_final) {

@@ -21,6 +21,8 @@ extern const struct command command_outputs;
 extern const struct command command_plan;
 extern const struct command command_ps;
 extern const struct command command_reindex;
+extern const struct command command_rerun;
+extern const struct command command_render;
 extern const struct command command_restart;
 extern const struct command command_resume;
 extern const struct command command_rm;
@@ -34,13 +36,36 @@ extern const struct command command_why;
 
 /* In the order of help: what is used most stands first. */
 const struct command *const commands[] = {
-    &command_run,     &command_check,   &command_plan,    &command_ps,
-    &command_runs,    &command_compare, &command_status,  &command_why,
-    &command_logs,    &command_metrics, &command_attach,  &command_stop,
-    &command_kill,    &command_restart, &command_resume,  &command_copy,
-    &command_outputs, &command_export,  &command_model,   &command_rm,
-    &command_node,    &command_reindex, &command_schema,  &command_completion,
-    &command_man,     &command_help,    &command_version, NULL,
+    &command_run,
+    &command_check,
+    &command_plan,
+    &command_render,
+    &command_ps,
+    &command_runs,
+    &command_compare,
+    &command_status,
+    &command_why,
+    &command_logs,
+    &command_metrics,
+    &command_attach,
+    &command_stop,
+    &command_kill,
+    &command_restart,
+    &command_rerun,
+    &command_resume,
+    &command_copy,
+    &command_outputs,
+    &command_export,
+    &command_model,
+    &command_rm,
+    &command_node,
+    &command_reindex,
+    &command_schema,
+    &command_completion,
+    &command_man,
+    &command_help,
+    &command_version,
+    NULL,
 };
 
 const struct command *command_find(const char *name) {

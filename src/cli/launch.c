@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/watch.h"
+#include "code/snapshot.h"
 #include "plan/plan.h"
 #include "store/request.h"
 #include "supervise/again.h"
@@ -277,6 +279,44 @@ static int keep(const struct invocation *in, const struct sources *sources, stru
     return 0;
 }
 
+/* ---- what is in its directory before it starts ---- */
+
+struct preparing {
+    const struct launch *launch;
+    bool takes_snapshot;
+    struct arena arena;
+};
+
+bool launch_is_interrupted(void) {
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+            sigismember(&pending, SIGHUP) == 1);
+}
+
+static bool goes_on(void *context, uint64_t bytes) {
+    (void)context, (void)bytes;
+    return !launch_is_interrupted();
+}
+
+static int prepare(void *context, const struct rundir *rundir, struct supervisor_prepared *out,
+                   struct error *err) {
+    const struct archive_progress progress = { .tell = goes_on };
+    struct preparing *preparing = context;
+    const struct launch *launch = preparing->launch;
+    char directory[PATH_MAX];
+
+    if (launch->prepare && launch->prepare(launch->context, rundir, out, err))
+        return -1;
+    if (!preparing->takes_snapshot)
+        return 0;
+    if (!getcwd(directory, sizeof directory))
+        return error_set_errno(err, errno, "the working directory is gone");
+    return snapshot_take(directory, rundir_home_of(rundir, &preparing->arena), rundir, &progress,
+                         &preparing->arena, &out->code, err);
+}
+
 /* ---- the start ---- */
 
 /* Files were read where the user stands; the tasks run where they did the first time. */
@@ -369,13 +409,16 @@ int launch_run(const struct invocation *in, const struct launch *launch) {
     struct supervisor_options options;
     struct reserving reserving;
     struct loaded loaded;
+    struct preparing preparing = { .launch = launch,
+                                   .takes_snapshot = launch->code == LAUNCH_CODE_FOUND &&
+                                                     invocation_has(in, "snapshot") };
     int status = read_options(in, &options);
 
     if (status)
         return status;
     options.origin = launch->origin;
-    options.fill_outputs = launch->fill_outputs;
-    options.fill_context = launch->context;
+    options.prepare = prepare;
+    options.prepare_context = &preparing;
     load(in, launch->file, &loaded);
     print_diags(&loaded);
     status = STATUS_RUN_OWN_FAILURE;
@@ -385,6 +428,7 @@ int launch_run(const struct invocation *in, const struct launch *launch) {
         reserving_release(&reserving);
     }
     loaded_release(&loaded);
+    arena_release(&preparing.arena);
     return status;
 }
 

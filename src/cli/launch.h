@@ -27,6 +27,9 @@
     { .name = "log-limit", .argument = "SIZE",                                                     \
       .help = "most bytes that are kept of what each task writes (500M, 2G); 10G unless said; "    \
               "the rest is counted" },                                                             \
+    { .name = "snapshot",                                                                          \
+      .help = "keep an archive of the code with the run, without what .gitignore and "             \
+              ".polyaxonignore name" },                                                            \
     { .name = "detach", .letter = 'd', .help = "print the run's id and leave it to itself" },      \
     { .name = "stop-on-hangup", .help = "stop the run when the terminal is closed" },              \
     RESERVE_OPTIONS,                                                                               \
@@ -44,9 +47,17 @@ struct launch {
     const char *file;            /* the polyaxonfile, beside those of the options; NULL: none */
     const char *directory;       /* where the tasks run; NULL: where the user stands */
     const struct origin *origin; /* as of supervisor.h, like the two below */
-    int (*fill_outputs)(void *context, const struct rundir *rundir, struct error *err);
+    supervisor_prepare *prepare;
     void *context;
+    enum launch_code {
+        LAUNCH_CODE_FOUND, /* the code of the working directory, --snapshot included */
+        LAUNCH_CODE_GIVEN, /* `prepare` puts it there, and says what it is */
+    } code;
 };
+
+/* Interrupts are held back while a run is being made: whoever prepares one asks for them, and ends
+ * its work then. */
+bool launch_is_interrupted(void);
 
 /* Returns the exit status. */
 int launch_run(const struct invocation *in, const struct launch *launch);

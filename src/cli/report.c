@@ -264,6 +264,32 @@ static void json_paths(struct json *json, const struct rundir *directory) {
     json_end(json);
 }
 
+static void json_machine(struct json *json, const struct machine_record *machine) {
+    json_key(json, "machine");
+    json_object(json);
+    json_key(json, "kernel");
+    json_text(json, machine->kernel);
+    json_key(json, "cpus");
+    if (machine->cpus > 0)
+        json_int(json, machine->cpus);
+    else
+        json_null(json);
+    json_key(json, "python");
+    json_text(json, machine->python);
+    json_end(json);
+}
+
+static void json_code(struct json *json, const struct code_facts *code) {
+    json_key(json, "code");
+    if (!code_facts_any(code)) {
+        json_null(json);
+        return;
+    }
+    json_object(json);
+    code_facts_write(json, code);
+    json_end(json);
+}
+
 void write_run_json(struct json *json, const struct run_record *run) {
     json_object(json);
     json_key(json, "id");
@@ -288,6 +314,8 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_text(json, run->cluster);
     json_key(json, "namespace");
     json_text(json, run->namespace);
+    json_machine(json, &run->machine);
+    json_code(json, &run->code);
     json_key(json, "status");
     json_text(json, state_name(run->state));
     json_key(json, "phase");

@@ -41,6 +41,7 @@ const char *attribute_name(enum attribute attribute);
 /* What may differ from task to task. Nodes are NULL where the file says nothing. */
 struct profile {
     struct resources resources;
+    const struct node *resources_at; /* where the file gives them; decides nothing */
     const struct node *given[ATTRIBUTE_COUNT];
 };
 
@@ -48,6 +49,13 @@ struct task {
     enum role role;
     uint32_t index; /* within the role */
     const struct profile *profile;
+};
+
+/* The container image that the file asks for. Only a cluster needs one. */
+struct image {
+    const char *name;     /* NULL: the file names none */
+    const char *obstacle; /* the field that asks for an image to be made first, or NULL */
+    struct place place;   /* of the obstacle, else of the name */
 };
 
 enum command_manner {
@@ -72,6 +80,8 @@ struct plan {
     const struct node *tags;   /* a list of texts, or NULL */
     uint32_t max_restarts;
     bool has_build; /* the file says how to get an image */
+    struct image image;
+    struct place backend_place; /* of `backend`, where the file gives it; else of length 0 */
 
     struct task *tasks;
     uint32_t n_tasks;

@@ -130,11 +130,14 @@ static const char *render(struct target *to, void (*write)(const struct target *
 
 static void set_json(struct target *to, const char *name,
                      void (*write)(const struct target *, struct json *)) {
-    const char *text = to->failed ? NULL : render(to, write);
+    const char *text;
 
+    if (to->failed)
+        return;
+    text = render(to, write);
     if (text)
         set(to, name, text);
-    else if (to->failed)
+    else
         error_wrap(to->err, "%s", name);
 }
 

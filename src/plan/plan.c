@@ -37,7 +37,11 @@ static enum command_manner command_manner(const char *command) {
 static void fill_profile(struct profile *profile, const struct pod *listed,
                          const struct resources *listed_resources, const struct pod *defaults,
                          const struct resources *default_resources) {
+    const struct member *resources_at =
+        listed && listed->resources.at ? listed->resources.at : defaults->resources.at;
+
     profile->resources = listed && listed->resources.at ? *listed_resources : *default_resources;
+    profile->resources_at = resources_at ? &resources_at->value : NULL;
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++) {
         const struct member *at =
             listed && listed->given[i].at ? listed->given[i].at : defaults->given[i].at;
@@ -115,6 +119,8 @@ struct plan *plan_build(struct spec *spec, struct error *err) {
     plan->tags = spec->tags;
     plan->max_restarts = spec->max_restarts;
     plan->has_build = spec->has_build;
+    plan->image = spec->image;
+    plan->backend_place = spec->backend_place;
     add_tasks(plan, spec);
     spec_free(spec);
     if (check_size(plan, err)) {

@@ -30,14 +30,23 @@ static void add_own(struct facts *facts, const struct run_record *run) {
     const struct {
         const char *field, *text;
     } texts[] = {
-        { "status", state_name(run->state) }, { "name", run->name }, { "owner", run->owner },
-        { "framework", run->framework },      { "host", run->host }, { "command", run->command },
+        { "status", state_name(run->state) },
+        { "name", run->name },
+        { "owner", run->owner },
+        { "framework", run->framework },
+        { "host", run->host },
+        { "command", run->command },
         { "directory", run->directory },
+        { "commit", run->code.commit },
+        { "branch", run->code.branch },
     };
     int64_t created_us, updated_us;
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         add_text(facts, texts[i].field, texts[i].text);
+    if (run->code.is_read)
+        *VEC_PUSH(&facts->list) =
+            (struct fact){ .field = "dirty", .kind = CELL_TRUTH, .number = run->code.is_dirty };
     add_number(facts, "tasks", run->n_tasks);
     add_number(facts, "attempts", run->n_attempts);
     add_number(facts, "duration", run->elapsed_s);

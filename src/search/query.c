@@ -21,6 +21,9 @@ const struct query_own_field query_own_fields[] = {
     { "host", QUERY_TEXT, "the machine it was started on" },
     { "command", QUERY_TEXT, "what each task runs" },
     { "directory", QUERY_TEXT, "where the tasks run" },
+    { "commit", QUERY_TEXT, "of its code, in 40 digits: `commit:4f0c%`" },
+    { "branch", QUERY_TEXT, "of its code" },
+    { "dirty", QUERY_ANY, "whether its code was changed since the commit: true, false" },
     { "tasks", QUERY_NUMBER, "how many it has" },
     { "attempts", QUERY_NUMBER, "how often it was started" },
     { "exit_status", QUERY_NUMBER, "of `run`" },
@@ -42,8 +45,8 @@ static const struct {
 };
 
 /* What the original knows and a run of this program does not have. */
-static const char *const absent[] = { "project", "group",       "build",      "backend",
-                                      "commit",  "description", "independent" };
+static const char *const absent[] = { "project", "group",       "build",
+                                      "backend", "description", "independent" };
 
 /* ---- reading ---- */
 

@@ -279,6 +279,31 @@ static void check_environment(struct decoder *decoder, const struct environment_
                   member_place(refs), "`%s` is given here", refs->key);
 }
 
+/* The image that tasks run in on a cluster, and the first field that asks for another one to be
+ * made of it. */
+static struct image find_image(const struct file_fields *file) {
+    const struct build_fields *build = file->build.object;
+    const struct run_fields *run = file->run.object;
+    const struct member *name = build ? build->image.at : run ? run->image.at : NULL;
+    const struct member *makers[] = {
+        build ? build->dockerfile.at : NULL,  build ? build->ref.at : NULL,
+        build ? build->build_steps.at : NULL, build ? build->env_vars.at : NULL,
+        build ? build->lang_env.at : NULL,    build ? build->commit.at : NULL,
+        build ? build->branch.at : NULL,      run ? run->build_steps.at : NULL,
+        run ? run->env_vars.at : NULL,
+    };
+    struct image image = { 0 };
+
+    if (name)
+        image = (struct image){ .name = name->value.text, .place = node_place(&name->value) };
+    for (size_t i = 0; i < ARRAY_LEN(makers) && !image.obstacle; i++)
+        if (makers[i]) {
+            image.obstacle = makers[i]->key;
+            image.place = member_place(makers[i]);
+        }
+    return image;
+}
+
 static void build_spec(struct decoder *decoder, const struct schema *schema,
                        const struct file_fields *file, struct spec *spec) {
     const struct logging_fields *logging = file->logging.object;
@@ -293,6 +318,9 @@ static void build_spec(struct decoder *decoder, const struct schema *schema,
     spec->tags = file->tags.at ? &file->tags.at->value : NULL;
     spec->command = build_command(decoder, run);
     spec->has_build = file->build.at || (run && run->image.at);
+    spec->image = find_image(file);
+    if (file->backend.at)
+        spec->backend_place = node_place(&file->backend.at->value);
     for (enum backend_kind i = 0; schema == &schema_experiment && i < BACKEND_COUNT; i++)
         if (file->backend.at && strcmp(field_text(file->backend), backend_kind_name(i)) == 0)
             spec->backend = i;

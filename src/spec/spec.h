@@ -56,6 +56,8 @@ struct spec {
     struct role_spec roles[ROLE_COUNT]; /* of ROLE_WORKER and ROLE_PS */
 
     bool has_build;
+    struct image image;
+    struct place backend_place;
 };
 
 /* The texts to compile: files in the order they are merged, then `name=value` texts. All are

@@ -7,10 +7,8 @@
 #include "store/owner.h"
 
 static const char *const names[] = {
-    [ORIGIN_NONE] = "none",
-    [ORIGIN_RESTARTED] = "restarted",
-    [ORIGIN_RESUMED] = "resumed",
-    [ORIGIN_COPIED] = "copied",
+    [ORIGIN_NONE] = "none",     [ORIGIN_RESTARTED] = "restarted", [ORIGIN_RESUMED] = "resumed",
+    [ORIGIN_COPIED] = "copied", [ORIGIN_RERUN] = "rerun",
 };
 static_assert(ARRAY_LEN(names) == ORIGIN_MANNER_COUNT, "every manner has a name");
 

@@ -5,6 +5,7 @@
  *   restarted   from the same request, with outputs of its own
  *   resumed     from the same request, with the outputs of the original, which go on
  *   copied      from the same request, with a copy of the original's outputs
+ *   rerun       from the same request and the code that the original ran, with outputs of its own
  *
  * A run that was resumed keeps its outputs for those that resumed it: nobody may remove it, and
  * no two of them may run at the same time. Both are decided while the lock (owner.h) of the run
@@ -22,6 +23,7 @@ enum origin_manner {
     ORIGIN_RESTARTED,
     ORIGIN_RESUMED,
     ORIGIN_COPIED,
+    ORIGIN_RERUN,
     ORIGIN_MANNER_COUNT,
 };
 const char *origin_manner_name(enum origin_manner manner);

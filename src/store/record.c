@@ -101,6 +101,14 @@ static void read_origin(struct run_record *record, const struct node *origin) {
     record->origin.uuid = kept(record, origin, "uuid");
 }
 
+static void read_machine(struct run_record *record, const struct node *machine) {
+    if (!machine)
+        return;
+    record->machine.kernel = kept(record, machine, "kernel");
+    record->machine.python = kept(record, machine, "python");
+    record->machine.cpus = int_of(machine, "cpus", 0);
+}
+
 static bool on_created(struct run_record *record, const struct node *line) {
     if (record->tasks)
         return false;
@@ -121,6 +129,7 @@ static bool on_created(struct run_record *record, const struct node *line) {
     if (node_get(line, "monotonic"))
         record->monotonic_s = seconds_of(line, "monotonic");
     read_origin(record, node_get(line, "origin"));
+    read_machine(record, node_get(line, "machine"));
     make_tasks(record, node_get(line, "counts"));
     return true;
 }
@@ -358,6 +367,11 @@ static bool on_artifact(struct run_record *record, const struct node *line) {
     return name && track(record, &record->found, name, line);
 }
 
+static bool on_code(struct run_record *record, const struct node *line) {
+    code_facts_read(line, &record->arena, &record->code);
+    return true;
+}
+
 /* Whether it is still told after the end. */
 static bool outlasts_run(const char *event) {
     return strcmp(event, "tracked") == 0 || strcmp(event, "artifact") == 0;
@@ -370,7 +384,7 @@ static const struct {
     { "created", on_created }, { "status", on_status },     { "task", on_task },
     { "checked", on_checked }, { "notice", on_notice },     { "phase", on_phase },
     { "attempt", on_attempt }, { "queued", on_claim },      { "reserved", on_claim },
-    { "tracked", on_tracked }, { "artifact", on_artifact },
+    { "tracked", on_tracked }, { "artifact", on_artifact }, { "code", on_code },
 };
 
 void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {

@@ -15,6 +15,7 @@
 
 #include "model/plan.h"
 #include "model/state.h"
+#include "store/code_facts.h"
 #include "store/origin.h"
 #include "store/rundir.h"
 
@@ -60,6 +61,10 @@ struct run_record {
     const char *made_by; /* "init": a process of its own; NULL: a supervisor */
     const char *backend; /* "kubeflow": its tasks are elsewhere; NULL: processes of the host */
     const char *cluster, *namespace; /* where those are */
+    struct machine_record {
+        const char *kernel, *python; /* or NULL */
+        int64_t cpus;                /* 0: not known */
+    } machine;                       /* as it was when the run was made (host.h) */
     const char *created_at;          /* wall clock, ISO 8601, UTC */
     double created_s;                /* elapsed at that moment: next to nothing */
     char updated_at[32];             /* likewise, of the newest line */
@@ -78,6 +83,7 @@ struct run_record {
     uint64_t bad_lines;   /* that could not be read */
 
     struct origin origin; /* which run it was made from */
+    struct code_facts code;
     struct attempt_record *attempts;
     uint32_t n_attempts; /* 0: nothing of it was started yet */
     uint32_t n_over;     /* attempts whose end is known */

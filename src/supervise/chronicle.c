@@ -36,6 +36,7 @@ void chronicle_created(struct journal *journal, const struct chronicle_birth *bi
     const struct plan *plan = birth->plan;
     struct json *json = journal_begin(journal, "created");
     char host[HOST_TEXT], boot[BOOT_TEXT];
+    struct host_facts machine;
     const struct {
         const char *key, *value;
     } texts[] = {
@@ -45,10 +46,20 @@ void chronicle_created(struct journal *journal, const struct chronicle_birth *bi
         { "command", plan->command }, { "directory", birth->directory },
     };
 
+    host_look(&machine);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         json_key(json, texts[i].key);
         json_text(json, texts[i].value);
     }
+    json_key(json, "machine");
+    json_object(json);
+    json_key(json, "kernel");
+    json_text(json, machine.kernel);
+    json_key(json, "cpus");
+    json_int(json, machine.cpus);
+    json_key(json, "python");
+    json_text(json, machine.python[0] ? machine.python : NULL);
+    json_end(json);
     json_key(json, "monotonic");
     json_number(json, (double)journal->started_us / 1e6);
     if (birth->elsewhere)
@@ -97,6 +108,11 @@ void chronicle_given(struct journal *journal, const struct plan *plan) {
             json_bool(json, true);
         }
     json_end(json);
+    journal_end(journal, JOURNAL_SOON);
+}
+
+void chronicle_code(struct journal *journal, const struct code_facts *facts) {
+    code_facts_write(journal_begin(journal, "code"), facts);
     journal_end(journal, JOURNAL_SOON);
 }
 

@@ -11,6 +11,7 @@
 
 #include "model/plan.h"
 #include "model/state.h"
+#include "store/code_facts.h"
 #include "store/journal.h"
 #include "store/origin.h"
 #include "supervise/supervise.h"
@@ -26,6 +27,9 @@ void chronicle_created(struct journal *journal, const struct chronicle_birth *bi
 /* The params and tags that the file gives, as lines `tracked` of no rank. More than a record keeps
  * are left out as a whole. */
 void chronicle_given(struct journal *journal, const struct plan *plan);
+
+/* Which code it runs; a later line takes the place of an earlier one. */
+void chronicle_code(struct journal *journal, const struct code_facts *facts);
 
 /* The run goes to a state that is not its last; `reason` may be NULL. */
 void chronicle_status(struct journal *journal, enum state state, const char *reason);

@@ -26,6 +26,7 @@
 #include "supervise/attempts.h"
 #include "supervise/bell.h"
 #include "supervise/chronicle.h"
+#include "supervise/code_watch.h"
 #include "supervise/keeper.h"
 #include "supervise/past.h"
 #include "supervise/queue.h"
@@ -68,6 +69,8 @@ struct supervisor {
     struct event *gather_event;
     struct tracker *tracker;
     struct bell bell;
+    struct code_watch code;
+    const char *notice; /* of who prepared it, or NULL */
 };
 
 static bool has_limits(const struct plan *plan) {
@@ -244,6 +247,7 @@ static void end_run(struct supervisor *supervisor, const struct chronicle_end *e
     supervisor->queue = NULL;
     tracker_finish(supervisor->tracker);
     take_inventory(supervisor);
+    code_watch_finish(&supervisor->code);
     chronicle_end(&supervisor->journal, end);
     supervisor->has_ended = true;
     event_base_loopbreak(supervisor->base);
@@ -257,6 +261,7 @@ static void end_early(struct supervisor *supervisor, enum state state, const cha
     };
 
     chronicle_checked(&supervisor->journal, 0, 0);
+    code_watch_finish(&supervisor->code);
     chronicle_end(&supervisor->journal, &end);
     supervisor->has_ended = true;
     event_base_loopbreak(supervisor->base);
@@ -330,6 +335,7 @@ static void start_run(struct supervisor *supervisor) {
     };
     struct error err;
 
+    supervisor->code.has_started = true;
     tracker_grant(supervisor->tracker, placement ? placement->gpus : NULL);
     if (attempts_start(supervisor->plan, &options, &terms, supervisor->base, &observer,
                        &supervisor->attempts, &err))
@@ -401,6 +407,8 @@ static void begin(struct supervisor *supervisor) {
         on_notice(supervisor, "a new supervisor goes on with the run");
     else if (supervisor->options->notice)
         on_notice(supervisor, supervisor->options->notice);
+    if (supervisor->notice)
+        on_notice(supervisor, supervisor->notice);
     if (supervisor->options->hides_gpus) {
         supervisor->no_gpus = calloc(supervisor->plan->n_tasks, sizeof *supervisor->no_gpus);
         if (!supervisor->no_gpus)
@@ -434,6 +442,7 @@ static void supervise(void *context) {
     if (!supervisor->gather_event)
         abort();
     supervisor->tracker = tracker_new(supervisor->base, &tracking);
+    code_watch_await(&supervisor->code, supervisor->base, &supervisor->journal);
     begin(supervisor);
     stop = evsignal_new(supervisor->base, KEEPER_STOP, on_signal, supervisor);
     kill = evsignal_new(supervisor->base, KEEPER_KILL, on_signal, supervisor);
@@ -451,6 +460,7 @@ static void supervise(void *context) {
     tracker_free(supervisor->tracker);
     attempts_free(supervisor->attempts);
     free(supervisor->no_gpus);
+    code_watch_release(&supervisor->code);
     event_base_free(supervisor->base);
     record_release(&supervisor->seen);
 }
@@ -603,6 +613,7 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                                  .origin = supervisor->options->origin,
                                                  .elsewhere = supervisor->options->elsewhere });
     chronicle_given(&supervisor->journal, supervisor->plan);
+    code_watch_tell(&supervisor->code, &supervisor->journal);
     supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
     if (supervisor->options->demand)
         claim_write_queued(&supervisor->journal, supervisor->options->demand);
@@ -613,32 +624,46 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
     return status;
 }
 
-/* Whoever fills them may have put others in their place. */
-static int fill_outputs(struct supervisor *supervisor, struct arena *arena, struct error *err) {
+/* Whoever prepares it may have put other outputs in the place of its own. */
+static int prepare(struct supervisor *supervisor, struct arena *arena, struct error *err) {
     const struct supervisor_options *options = supervisor->options;
+    struct supervisor_prepared prepared = { 0 };
 
-    if (!options->fill_outputs)
+    if (!options->prepare)
         return 0;
-    if (options->fill_outputs(options->fill_context, &supervisor->rundir, err))
+    if (options->prepare(options->prepare_context, &supervisor->rundir, &prepared, err))
         return -1;
     supervisor->rundir = rundir_copy(&supervisor->rundir, arena);
+    code_watch_know(&supervisor->code, &prepared.code);
+    supervisor->notice = prepared.notice;
     return 0;
+}
+
+/* In the run's directory, which is locked. */
+static int start_prepared(struct supervisor *supervisor, struct arena *arena, struct error *err) {
+    char directory[PATH_MAX];
+
+    if (prepare(supervisor, arena, err))
+        return -1;
+    if (!getcwd(directory, sizeof directory))
+        return error_set_errno(err, errno, "the working directory is gone");
+    supervisor->working_directory = directory;
+    code_watch_look_up(&supervisor->code, directory, &supervisor->rundir);
+    return start_in(supervisor, err);
 }
 
 int supervisor_start(const struct plan *plan, const struct supervisor_options *options,
                      struct arena *arena, struct rundir *out, struct error *err) {
-    struct supervisor supervisor = {
-        .plan = plan, .options = options, .owner = login(arena), .bell = BELL_NONE
-    };
-    char directory[PATH_MAX];
+    struct supervisor supervisor = { .plan = plan,
+                                     .options = options,
+                                     .owner = login(arena),
+                                     .bell = BELL_NONE,
+                                     .code = CODE_WATCH_NONE };
     struct error ignored;
     uint64_t freed;
     bool is_left;
     int status;
 
-    if (!getcwd(directory, sizeof directory))
-        return error_set_errno(err, errno, "the working directory is gone");
-    supervisor.working_directory = directory;
     make_uuid(supervisor.uuid);
     if (rundir_make(options->home, arena, &supervisor.rundir, err))
         return -1;
@@ -649,7 +674,10 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     /* Without the bell the run is watched as by others. */
     if (options->listener && bell_make(&supervisor.bell, options->listener, &ignored))
         *options->listener = -1;
-    status = fill_outputs(&supervisor, arena, err) || start_in(&supervisor, err) ? -1 : 0;
+    status = start_prepared(&supervisor, arena, err);
+    if (status)
+        recorder_end(&supervisor.code.recorder);
+    code_watch_release(&supervisor.code);
     is_left = status && remove_run(&supervisor.rundir, &freed, &ignored);
     close(supervisor.lock);
     /* NFS keeps a removed file in its directory as long as it is open, as the lock was. */
@@ -670,7 +698,8 @@ int supervisor_take_over(const struct plan *plan, const struct supervisor_option
                                      .journal = { .fd = -1 },
                                      .takes_over = true,
                                      .log_origin_us = tasklog_origin(),
-                                     .bell = BELL_NONE };
+                                     .bell = BELL_NONE,
+                                     .code = CODE_WATCH_NONE };
     struct run_record record;
     int status;
 

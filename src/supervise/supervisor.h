@@ -8,8 +8,20 @@
 #define SUPERVISE_SUPERVISOR_H
 
 #include "model/demand.h"
+#include "store/code_facts.h"
 #include "store/origin.h"
 #include "store/rundir.h"
+
+/* What whoever prepares a run has to tell of it. */
+struct supervisor_prepared {
+    /* What is known of the code: what the repository tells is looked up and put beside it, unless
+     * that is known as well. */
+    struct code_facts code;
+    const char *notice; /* a sentence for who follows the run, or NULL */
+};
+/* *out comes empty, and what it points to lives as long as the context. */
+typedef int supervisor_prepare(void *context, const struct rundir *rundir,
+                               struct supervisor_prepared *out, struct error *err);
 
 struct supervisor_options {
     const char *home;
@@ -22,10 +34,11 @@ struct supervisor_options {
     } * files; /* to be kept in the run's directory */
     size_t n_files;
     const struct origin *origin; /* which run it is made from; NULL: none */
-    /* Puts into the outputs what is to be there before anything starts; NULL: nothing. The run
-     * is locked, and is removed where this fails. */
-    int (*fill_outputs)(void *context, const struct rundir *rundir, struct error *err);
-    void *fill_context;
+    /* Puts into the run's directory what is to be there before anything starts; NULL: nothing. The
+     * run is locked, and is removed where this fails. It may go to another working directory, which
+     * is then that of the tasks. */
+    supervisor_prepare *prepare;
+    void *prepare_context;
     const struct demand
         *demand;        /* what it reserves, with ranks; NULL: nothing, it starts at once */
     int64_t timeout_ms; /* for its turn to come; QUEUE_NO_TIMEOUT: as long as it takes */

@@ -4,6 +4,9 @@
 #   NAME.txt   what `myelin plan` prints, its diagnostics and its exit status
 #   NAME.json  what `myelin plan --json` prints
 #   NAME.env   the environment of every task, for the small topologies
+# and of those in render/, with the settings of render/home:
+#   NAME.native.yaml, NAME.kubeflow.yaml   what `myelin render` prints for the backend
+#   NAME.diff                              what `myelin render --diff` prints
 # Usage: check.sh MYELIN [--update]
 set -u
 myelin=$(realpath "$1")
@@ -47,6 +50,22 @@ for file in *.yml; do
     *-resources* | *-master) ;;
     *) plan_env "$file" >"$actual/$name.env" && compare "$name.env" ;;
     esac
+done
+
+render() { # FILE ARGUMENT...
+    MYELIN_HOME=home "$myelin" render --color never "$@" 2>&1
+    status=$?
+    [ $status = 0 ] || echo "exit status $status"
+}
+cd ../render || exit 2
+for file in *.yml; do
+    name=${file%.yml}
+    for backend in native kubeflow; do
+        render "$file" --backend $backend >"$actual/$name.$backend.yaml"
+        compare "$name.$backend.yaml"
+    done
+    render "$file" --diff >"$actual/$name.diff"
+    compare "$name.diff"
 done
 echo "1..$n"
 exit $failed

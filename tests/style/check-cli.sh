@@ -116,7 +116,7 @@ misuse() {
     ! grep -q $'\e' err || fail "a message steers the terminal"
     for name in "${names[@]}"; do
         case $name in
-        run | restart | resume | copy | attach) status=125 ;;
+        run | restart | rerun | resume | copy | attach) status=125 ;;
         *) status=2 ;;
         esac
         expect $status "$name" --no-such-option; silent out

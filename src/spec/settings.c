@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/file.h"
+#include "codec/yaml.h"
+#include "spec/decode.h"
+
+#define SCHEMA(name_, help_, fields_, S)                                                           \
+    {                                                                                              \
+        .name = name_, .help = help_, .fields = fields_, .n_fields = ARRAY_LEN(fields_),           \
+        .size = sizeof(struct S),                                                                  \
+    }
+
+enum { DEADLINE_MAX = 365 * 24 * 3600, SHM_MIB_MAX = 1 << 24 };
+
+struct volume_fields {
+    struct field_node claim, sub_path;
+    struct field_bool read_only;
+};
+
+struct kubernetes_fields {
+    struct field_node kubeconfig, context, namespace, image;
+    struct field_node gpu_resource, tpu_resource, queue, scheduler;
+    struct field_int deadline, shm;
+    struct field_object outputs;       /* struct volume_fields */
+    struct field_node data, artifacts; /* of names to volumes */
+};
+
+struct home_fields {
+    struct field_node runs_on;
+    struct field_object kubernetes; /* struct kubernetes_fields */
+};
+
+/* ---- the rows ---- */
+
+static const char *const places[] = { "this-machine", "kubernetes", NULL };
+
+static const struct field volume_rows[] = {
+    FIELD(volume_fields, claim, .kind = FIELD_TEXT, .flags = FIELD_REQUIRED,
+          .help = "the persistent volume claim"),
+    FIELD(volume_fields, sub_path, .kind = FIELD_TEXT, .help = "the directory in it"),
+    FIELD(volume_fields, read_only, .kind = FIELD_BOOL, .fallback = "false",
+          .help = "whether tasks may only read it"),
+};
+static const struct schema volume_schema = SCHEMA(
+    "a volume", "A persistent volume claim, or a directory of one.", volume_rows, volume_fields);
+
+static const struct field kubernetes_rows[] = {
+    FIELD(kubernetes_fields, kubeconfig, .kind = FIELD_TEXT,
+          .help = "the file that says how to reach the cluster"),
+    FIELD(kubernetes_fields, context, .kind = FIELD_TEXT, .help = "the context of that file"),
+    FIELD(kubernetes_fields, namespace, .kind = FIELD_TEXT, .help = "where the objects are made"),
+    FIELD(kubernetes_fields, image, .kind = FIELD_TEXT, .flags = FIELD_IMAGE,
+          .help = "the image of files that name none"),
+    FIELD(kubernetes_fields, gpu_resource, .kind = FIELD_TEXT, .fallback = "nvidia.com/gpu",
+          .help = "what the cluster calls its GPUs"),
+    FIELD(kubernetes_fields, tpu_resource, .kind = FIELD_TEXT, .fallback = "google.com/tpu",
+          .help = "what the cluster calls its TPUs"),
+    FIELD(kubernetes_fields, queue, .kind = FIELD_TEXT, .help = "the local queue of Kueue"),
+    FIELD(kubernetes_fields, scheduler, .kind = FIELD_TEXT,
+          .help = "a scheduler that places gangs whole"),
+    FIELD(kubernetes_fields, deadline, .kind = FIELD_INT, .max = DEADLINE_MAX, .fallback = "0",
+          .help = "seconds after which the cluster ends a run by itself; 0: never"),
+    FIELD(kubernetes_fields, shm, .kind = FIELD_INT, .max = SHM_MIB_MAX, .fallback = "0",
+          .help = "MiB of /dev/shm; 0: as much as the task's memory"),
+    FIELD(kubernetes_fields, outputs, .kind = FIELD_OBJECT, .schema = &volume_schema,
+          .help = "where the outputs of runs are kept"),
+    FIELD(kubernetes_fields, data, .kind = FIELD_MAP, .help = "the volumes of `data_refs`"),
+    FIELD(kubernetes_fields, artifacts, .kind = FIELD_MAP,
+          .help = "the volumes of `artifact_refs`"),
+};
+static const struct schema kubernetes_schema =
+    SCHEMA("kubernetes", "The cluster that runs can go to.", kubernetes_rows, kubernetes_fields);
+
+static const struct field home_rows[] = {
+    FIELD(home_fields, runs_on, .kind = FIELD_CHOICE, .choices = places, .fallback = "this-machine",
+          .help = "where runs go that do not say it"),
+    FIELD(home_fields, kubernetes, .kind = FIELD_OBJECT, .schema = &kubernetes_schema,
+          .help = "the cluster that runs can go to"),
+};
+static const struct schema home_schema =
+    SCHEMA("config.yml", "The settings of a home.", home_rows, home_fields);
+
+/* ---- from fields to settings ---- */
+
+/* Kubernetes refuses such a path only when the pod starts, long after the run was asked for. */
+static void check_sub_path(struct decoder *decoder, const struct field_node *path) {
+    const char *text = field_text(*path);
+    bool climbs = false;
+
+    for (const char *p = text; p && *p; p += strcspn(p, "/"), p += *p == '/')
+        climbs = climbs || (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == '\0'));
+    if (text && (text[0] == '/' || text[0] == '\0' || climbs))
+        diag_help(diag_error(decoder->diags, node_place(&path->at->value),
+                             "`sub_path` is no directory inside the volume"),
+                  "write it without a slash at its start and without `..`, as in `runs/ada`");
+}
+
+/* Names of objects and their labels: what Kubernetes would refuse long after it was written. */
+static void check_object_name(struct decoder *decoder, struct field_node field) {
+    static const char good[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+    const char *text = field_text(field);
+    size_t n = text ? strlen(text) : 0;
+
+    if (text && (n == 0 || n > 63 || text[strspn(text, good)] != '\0' || strchr("-.", text[0]) ||
+                 strchr("-.", text[n - 1])))
+        diag_help(diag_error(decoder->diags, node_place(&field.at->value),
+                             "`%.100s` is no name that Kubernetes takes", text),
+                  "names have at most 63 lower-case letters, digits, `-` and `.`");
+}
+
+/* The name is the last part of the path at which tasks find the volume. */
+static void check_name(struct decoder *decoder, const struct member *member) {
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+    if (member->key[0] && member->key[strspn(member->key, good)] == '\0' &&
+        member->key[strspn(member->key, ".")] != '\0')
+        return;
+    diag_help(diag_error(decoder->diags, member_place(member), "a volume cannot be called `%.100s`",
+                         member->key),
+              "names have letters, digits, `-`, `_` and `.`");
+}
+
+static struct volume_settings volume(struct decoder *decoder, const char *name,
+                                     const struct volume_fields *fields, struct place place) {
+    check_object_name(decoder, fields->claim);
+    check_sub_path(decoder, &fields->sub_path);
+    return (struct volume_settings){ .name = name,
+                                     .claim = field_text(fields->claim),
+                                     .sub_path = field_text(fields->sub_path),
+                                     .read_only = fields->read_only.value,
+                                     .place = place };
+}
+
+static const struct volume_settings *volumes(struct decoder *decoder, const struct field_node *map,
+                                             uint32_t *n) {
+    struct volume_settings *list;
+
+    if (!map->at)
+        return NULL;
+    list = ARENA_ARRAY(decoder->arena, struct volume_settings, map->at->value.count);
+    for (uint32_t i = 0; i < map->at->value.count; i++) {
+        const struct member *member = &map->at->value.members[i];
+        struct volume_fields fields = { 0 };
+
+        if (member->value.kind != NODE_MAP) {
+            diag_help(diag_error(decoder->diags, node_place(&member->value),
+                                 "`%.100s` is a volume, and takes a mapping, not %s", member->key,
+                                 node_kind_name(&member->value)),
+                      "write `{claim: NAME}`");
+            continue;
+        }
+        check_name(decoder, member);
+        decode_object(decoder, &volume_schema, &member->value, &fields);
+        list[(*n)++] = volume(decoder, member->key, &fields, member_place(member));
+    }
+    return list;
+}
+
+static const char *or_else(struct field_node field, const char *otherwise) {
+    return field.at ? field_text(field) : otherwise;
+}
+
+static void take_kubernetes(struct decoder *decoder, const struct kubernetes_fields *fields,
+                            struct kubernetes_settings *out) {
+    check_object_name(decoder, fields->namespace);
+    check_object_name(decoder, fields->queue);
+    check_object_name(decoder, fields->scheduler);
+    out->kubeconfig = field_text(fields->kubeconfig);
+    out->context = field_text(fields->context);
+    out->namespace = field_text(fields->namespace);
+    out->image = field_text(fields->image);
+    out->gpu_resource = or_else(fields->gpu_resource, out->gpu_resource);
+    out->tpu_resource = or_else(fields->tpu_resource, out->tpu_resource);
+    out->queue = field_text(fields->queue);
+    out->scheduler = field_text(fields->scheduler);
+    out->deadline_s = fields->deadline.value;
+    out->shm_mib = fields->shm.value;
+    if (fields->outputs.object)
+        out->outputs =
+            volume(decoder, NULL, fields->outputs.object, member_place(fields->outputs.at));
+    out->data = volumes(decoder, &fields->data, &out->n_data);
+    out->artifacts = volumes(decoder, &fields->artifacts, &out->n_artifacts);
+}
+
+struct settings *settings_new(void) {
+    struct settings *settings = calloc(1, sizeof *settings);
+
+    if (!settings)
+        abort();
+    settings->kubernetes.gpu_resource = "nvidia.com/gpu";
+    settings->kubernetes.tpu_resource = "google.com/tpu";
+    return settings;
+}
+
+void settings_free(struct settings *settings) {
+    if (!settings)
+        return;
+    arena_release(&settings->arena);
+    free(settings);
+}
+
+struct settings *settings_compile(const struct sources *sources, uint16_t source,
+                                  struct diags *diags) {
+    struct settings *settings = settings_new();
+    struct decoder decoder = { &settings->arena, diags };
+    struct home_fields *fields = ARENA_NEW(&settings->arena, struct home_fields);
+    /* Decoded values point at the root's members, not at the root. */
+    struct node root;
+    size_t errors = diags->errors;
+
+    if (yaml_read(sources, source, &settings->arena, diags, &root) == 0) {
+        if (root.kind == NODE_MAP)
+            decode_object(&decoder, &home_schema, &root, fields);
+        else if (root.kind != NODE_NULL)
+            diag_error(diags, node_place(&root), "these are no settings: it is %s, not a mapping",
+                       node_kind_name(&root));
+        if (fields->runs_on.at && strcmp(field_text(fields->runs_on), "kubernetes") == 0)
+            settings->runs_on = RUNS_ON_KUBERNETES;
+        if (fields->kubernetes.object)
+            take_kubernetes(&decoder, fields->kubernetes.object, &settings->kubernetes);
+    }
+    if (diags->errors > errors) {
+        settings_free(settings);
+        return NULL;
+    }
+    return settings;
+}
+
+struct settings *settings_read(const char *path, struct sources *sources, struct diags *diags) {
+    AUTO(buf) text = BUF_INIT(SETTINGS_BYTES_MAX);
+    struct error err;
+
+    if (access(path, F_OK) != 0)
+        return settings_new();
+    if (file_read(path, &text, &err)) {
+        diag_error_nowhere(diags, "cannot read the settings: %s", err.message);
+        return NULL;
+    }
+    return settings_compile(sources, sources_take(sources, path, &text), diags);
+}
+
+const struct volume_settings *volume_named(const struct volume_settings *volumes, uint32_t n,
+                                           const char *name) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(volumes[i].name, name) == 0)
+            return &volumes[i];
+    return NULL;
+}

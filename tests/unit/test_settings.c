@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/attr.h"
+#include "spec/settings.h"
+
+struct reading {
+    struct sources sources;
+    struct diags *diags;
+    struct settings *settings;
+};
+
+static struct reading read_text(const char *text) {
+    struct reading r = { .diags = diags_new() };
+    uint16_t source = sources_add(&r.sources, "config.yml", text, strlen(text));
+
+    r.settings = settings_compile(&r.sources, source, r.diags);
+    return r;
+}
+
+static void reading_release(struct reading *r) {
+    settings_free(r->settings);
+    diags_free(r->diags);
+    sources_release(&r->sources);
+}
+
+static void without_a_file_runs_stay_here_and_devices_have_their_usual_names(void **state) {
+    struct sources sources = { 0 };
+    struct diags *diags = diags_new();
+    struct settings *settings = settings_read("/nonexistent/config.yml", &sources, diags);
+
+    (void)state;
+    assert_non_null(settings);
+    assert_int_equal(diags->len, 0);
+    assert_int_equal(settings->runs_on, RUNS_ON_THIS_MACHINE);
+    assert_string_equal(settings->kubernetes.gpu_resource, "nvidia.com/gpu");
+    assert_string_equal(settings->kubernetes.tpu_resource, "google.com/tpu");
+    assert_null(settings->kubernetes.namespace);
+    settings_free(settings);
+    diags_free(diags);
+    sources_release(&sources);
+}
+
+static void an_empty_file_says_nothing(void **state) {
+    static const char *const texts[] = { "", "# nothing\n", "kubernetes:\n", "runs_on:\n", "{}" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct reading r = read_text(texts[i]);
+
+        assert_non_null(r.settings);
+        assert_int_equal(r.settings->runs_on, RUNS_ON_THIS_MACHINE);
+        assert_string_equal(r.settings->kubernetes.gpu_resource, "nvidia.com/gpu");
+        reading_release(&r);
+    }
+}
+
+static void every_field_reaches_the_settings(void **state) {
+    struct reading r =
+        read_text("runs_on: kubernetes\n"
+                  "kubernetes:\n"
+                  "  kubeconfig: /k\n  context: c\n  namespace: ada\n  image: train:1\n"
+                  "  gpu_resource: amd.com/gpu\n  tpu_resource: x.org/tpu\n  queue: q\n"
+                  "  scheduler: volcano\n  deadline: 60\n  shm: 64\n"
+                  "  outputs: {claim: o, sub_path: a/b}\n"
+                  "  data: {d: {claim: e, read_only: true}, f: {claim: g}}\n"
+                  "  artifacts: {m: {claim: h}}\n");
+    const struct kubernetes_settings *k;
+
+    (void)state;
+    assert_non_null(r.settings);
+    k = &r.settings->kubernetes;
+    assert_int_equal(r.settings->runs_on, RUNS_ON_KUBERNETES);
+    assert_string_equal(k->kubeconfig, "/k");
+    assert_string_equal(k->context, "c");
+    assert_string_equal(k->namespace, "ada");
+    assert_string_equal(k->image, "train:1");
+    assert_string_equal(k->gpu_resource, "amd.com/gpu");
+    assert_string_equal(k->tpu_resource, "x.org/tpu");
+    assert_string_equal(k->queue, "q");
+    assert_string_equal(k->scheduler, "volcano");
+    assert_int_equal(k->deadline_s, 60);
+    assert_int_equal(k->shm_mib, 64);
+    assert_string_equal(k->outputs.claim, "o");
+    assert_string_equal(k->outputs.sub_path, "a/b");
+    assert_int_equal(k->n_data, 2);
+    assert_true(volume_named(k->data, k->n_data, "d")->read_only);
+    assert_string_equal(volume_named(k->data, k->n_data, "f")->claim, "g");
+    assert_null(volume_named(k->data, k->n_data, "m"));
+    assert_string_equal(volume_named(k->artifacts, k->n_artifacts, "m")->claim, "h");
+    reading_release(&r);
+}
+
+static void a_mistake_is_told_with_its_place(void **state) {
+    static const struct {
+        const char *text, *message;
+        uint32_t line, column;
+    } rows[] = {
+        { "a", "these are no settings", 1, 1 },
+        { "runs_on: mars\n", "`runs_on` may not be `mars`", 1, 10 },
+        { "kubernetes: [1]\n", "`kubernetes` takes a mapping", 1, 13 },
+        { "kubernetes:\n  namespce: x\n", "kubernetes has no field `namespce`", 2, 3 },
+        { "kubernetes: {deadline: -1}\n", "`deadline`", 1, 24 },
+        { "kubernetes: {queue: a b}\n", "`a b` is no name that Kubernetes takes", 1, 21 },
+        { "kubernetes: {namespace: Ada}\n", "`Ada` is no name", 1, 25 },
+        { "kubernetes: {outputs: {claim: a/b}}\n", "`a/b` is no name", 1, 31 },
+        { "kubernetes: {outputs: {}}\n", "a volume needs the field `claim`", 1, 23 },
+        { "kubernetes: {data: {a: b}}\n", "`a` is a volume", 1, 24 },
+        { "kubernetes: {data: {a/b: {claim: c}}}\n", "a volume cannot be called `a/b`", 1, 21 },
+        { "kubernetes: {data: {..: {claim: c}}}\n", "a volume cannot be called `..`", 1, 21 },
+        { "kubernetes: {data: {a: {claim: c, sub_path: /x}}}\n", "`sub_path`", 1, 45 },
+        { "kubernetes: {data: {a: {claim: c, sub_path: x/../y}}}\n", "`sub_path`", 1, 45 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct reading r = read_text(rows[i].text);
+        struct position at;
+
+        if (r.settings || r.diags->len == 0)
+            fail_msg("taken: %s", rows[i].text);
+        if (!strstr(r.diags->list[0].message, rows[i].message))
+            fail_msg("%s: %s", rows[i].text, r.diags->list[0].message);
+        at = sources_position(&r.sources, r.diags->list[0].place);
+        assert_int_equal(at.line, rows[i].line);
+        assert_int_equal(at.column, rows[i].column);
+        reading_release(&r);
+    }
+}
+
+static void a_file_that_cannot_be_read_is_an_error_and_not_the_defaults(void **state) {
+    struct sources sources = { 0 };
+    struct diags *diags = diags_new();
+
+    (void)state;
+    assert_null(settings_read("/", &sources, diags));
+    assert_int_equal(diags->errors, 1);
+    diags_free(diags);
+    sources_release(&sources);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_file_runs_stay_here_and_devices_have_their_usual_names),
+        cmocka_unit_test(an_empty_file_says_nothing),
+        cmocka_unit_test(every_field_reaches_the_settings),
+        cmocka_unit_test(a_mistake_is_told_with_its_place),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_not_the_defaults),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
