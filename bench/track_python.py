@@ -8,7 +8,6 @@ installed is named and left out."""
 import glob
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,14 +15,12 @@ import sys
 import tempfile
 import time
 
+from peers import INSTALL_LIMIT_S, PYTHON, install, quiet
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-CACHE = os.environ.get("MYELIN_CACHE") or os.path.join(
-    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "myelin")
-PYTHON = "/usr/bin/python3"
 GOAL_NS = {1: 250, 5: 600}
 RATIO_GOAL = 100
-INSTALL_LIMIT_S = 900
 
 # name: (what is installed, calls that are timed)
 PEERS = {
@@ -36,19 +33,6 @@ PEERS = {
 OURS = (("myelin", {}, 300000), ("myelin, Python only", {"MYELIN_PURE_PYTHON": "1"}, 50000))
 
 
-def quiet(command, limit, **options):
-    """(whether it worked, the end of what it said); the whole session of one that takes too long is ended."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, start_new_session=True, **options)
-    try:
-        said, _ = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        said = f"not done after {limit:g} s"
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    return process.returncode == 0, said
-
-
 # ---- environments
 
 def build_package(scratch):
@@ -57,24 +41,6 @@ def build_package(scratch):
     if not ok or not glob.glob(os.path.join(scratch, "lib", "myelin", "_native*.so")):
         sys.exit(f"the package cannot be built:\n{said[-2000:]}")
     return os.path.join(scratch, "lib")
-
-
-def install(what):
-    """The Python that has the peer, or None, with the reason said."""
-    folder = os.path.join(CACHE, "track-" + what)
-    python, stamp = os.path.join(folder, "bin", "python"), os.path.join(folder, "stamp")
-    if os.path.exists(stamp):
-        return python
-    print(f"Installing {what} in {folder}", flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    for command in ([PYTHON, "-m", "venv", folder],
-                    [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", what]):
-        ok, said = quiet(command, INSTALL_LIMIT_S)
-        if not ok:
-            print(f"{said[-600:]}\n{what} cannot be installed: it is left out.\n")
-            return None
-    open(stamp, "w").close()
-    return python
 
 
 class Server:

@@ -3,6 +3,9 @@
 
 Nothing in here needs myelin: MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE are in the environment
 of every task, and init_process_group reads them from there. Works with PyTorch 1.13 and later.
+
+Rank 0 keeps a checkpoint of each epoch below the outputs of the run, and the model. Where the package
+`myelin` is installed, metrics, an image of what the network has learned and the model are logged.
 """
 import argparse
 import math
@@ -58,7 +61,24 @@ def weights_are_equal(model):
     return torch.equal(mine, master)
 
 
-def train(epochs, lr, say):
+def keep(outputs, epoch, model, optimizer):
+    """A checkpoint to go on from. It has its name only when it is whole."""
+    folder = os.path.join(outputs, "checkpoints")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"epoch-{epoch}.pt")
+    torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, path + ".part")
+    os.replace(path + ".part", path)
+
+
+def picture(model, size=64):
+    """How sure the network is of the second spiral, at each place of the plane: rows of shares."""
+    axis = torch.linspace(-2.2, 2.2, size)
+    plane = torch.stack([axis.repeat(size), axis.flip(0).repeat_interleave(size)], dim=1)
+    with torch.no_grad():
+        return torch.softmax(model(plane), dim=1)[:, 1].reshape(size, size)
+
+
+def train(epochs, lr, outputs, say):
     unseen = make_spirals(1000, seed=2)
     dataset = TensorDataset(*make_spirals(4000, seed=1))
     sampler = DistributedSampler(dataset, seed=3)
@@ -83,6 +103,10 @@ def train(epochs, lr, say):
         say(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
         if myelin:
             myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
+        if outputs:
+            keep(outputs, epoch, model.module, optimizer)
+            if myelin:
+                myelin.init().log_image("learned", picture(model.module), step=epoch)
     return model.module, loss, accuracy
 
 
@@ -100,13 +124,17 @@ def main():
         if rank == 0:
             print(text, flush=True)
 
-    model, loss, accuracy = train(options.epochs, options.lr, say)
+    outputs = os.environ.get("POLYAXON_RUN_OUTPUTS_PATH") if rank == 0 else None
+    model, loss, accuracy = train(options.epochs, options.lr, outputs, say)
     equal = weights_are_equal(model)
     print(f"rank {rank} of {size}: weights {'equal' if equal else 'DIFFER'}", flush=True)
 
-    outputs = os.environ.get("POLYAXON_RUN_OUTPUTS_PATH")
-    if rank == 0 and outputs:
-        torch.save(model.state_dict(), os.path.join(outputs, "model.pt"))
+    if outputs:
+        path = os.path.join(outputs, "model.pt")
+        torch.save(model.state_dict(), path)
+        if myelin:
+            metadata = {"step": options.epochs, "loss": loss, "accuracy": accuracy}
+            myelin.init().log_artifact(path, name="spirals", type="model", metadata=metadata)
     say(f"result: loss {loss:.4f}, accuracy {accuracy:.4f}")
     dist.destroy_process_group()
     return 0 if equal else 1

@@ -4,7 +4,8 @@
 Nothing in here needs myelin: TF_CONFIG is in the environment of every task, and the strategy reads
 it from there. Every task computes the gradient over a batch of its own share of the data, and all
 of them make the same step. The chief, or worker 0 where there is no chief, says how it goes and
-keeps the model.
+keeps the weights of each epoch below the outputs of the run. Where the package `myelin` is installed, metrics
+and the model are logged.
 
 The network is written with plain variables, because `fit` of Keras 3 fails with this strategy.
 """
@@ -101,7 +102,15 @@ def weights_are_equal(strategy, network):
     return bool(tf.reduce_all(weights == weights[0]))
 
 
-def train(strategy, epochs, lr, say):
+def keep(outputs, name, network):
+    """Writes the weights to a file, and gives its path."""
+    path = os.path.join(outputs, name)
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    tf.io.write_file(path, tf.io.serialize_tensor(network.weights))
+    return path
+
+
+def train(strategy, epochs, lr, outputs, say):
     points, labels = make_spirals(4000, seed=1)
     unseen = make_spirals(1000, seed=2)
     with strategy.scope():
@@ -130,6 +139,8 @@ def train(strategy, epochs, lr, say):
         say(f"epoch {epoch:2d}  loss {loss:.4f}  accuracy {accuracy:.4f}")
         if myelin:
             myelin.init().log(loss=loss, accuracy=accuracy, step=epoch)
+        if outputs:
+            keep(outputs, f"checkpoints/epoch-{epoch}", network)
     return network, loss, accuracy
 
 
@@ -149,14 +160,17 @@ def main():
         if is_chief:
             print(text, flush=True)
 
-    network, loss, accuracy = train(strategy, options.epochs, options.lr, say)
+    outputs = os.environ.get("POLYAXON_RUN_OUTPUTS_PATH") if is_chief else None
+    network, loss, accuracy = train(strategy, options.epochs, options.lr, outputs, say)
     equal = weights_are_equal(strategy, network)
     name = f"{me.task_type} {me.task_id}, one of {strategy.num_replicas_in_sync}"
     print(f"{name}: weights {'equal' if equal else 'DIFFER'}", flush=True)
 
-    outputs = os.environ.get("POLYAXON_RUN_OUTPUTS_PATH")
-    if is_chief and outputs:
-        tf.io.write_file(os.path.join(outputs, "weights"), tf.io.serialize_tensor(network.weights))
+    if outputs:
+        path = keep(outputs, "weights", network)
+        if myelin:
+            metadata = {"step": options.epochs, "loss": loss, "accuracy": accuracy}
+            myelin.init().log_artifact(path, name="spirals", type="model", metadata=metadata)
     say(f"result: loss {loss:.4f}, accuracy {accuracy:.4f}")
     return 0 if equal else 1
 

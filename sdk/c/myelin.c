@@ -750,6 +750,102 @@ int myelin_record(struct myelin *m, enum myelin_kind kind, const char *json, siz
     return failed;
 }
 
+/* ---- images and texts */
+
+/* outputs/media/<name>, with a slash at its end; 0 where it is too long. A part that begins with a
+ * dot begins with '_' instead, so that no name leads out. */
+static size_t media_folder(const char *outputs, const char *name, char out[static PATH_MAX]) {
+    char clean[MYELIN_NAME_MAX];
+    const size_t n = clean_name(name, strlen(name), clean);
+    const int begun = snprintf(out, PATH_MAX, "%s/media/", outputs);
+    size_t length = (size_t)begun;
+
+    if (begun < 0 || length + n + 2 > PATH_MAX)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool is_first = out[length - 1] == '/';
+
+        if (clean[i] != '/' || !is_first)
+            out[length++] = is_first && clean[i] == '.' ? '_' : clean[i];
+    }
+    if (length == (size_t)begun)
+        out[length++] = '_';
+    if (out[length - 1] != '/')
+        out[length++] = '/';
+    out[length] = '\0';
+    return length;
+}
+
+/* All folders of a path that ends in a slash; `from`: those before it exist. */
+static void make_folders(char *path, size_t from) {
+    for (char *at = path + from; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        (void)mkdir(path, 0777);
+        *at = '/';
+    }
+}
+
+static int write_whole(const char *path, const char *bytes, size_t n) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    ssize_t done = 0;
+
+    while (fd >= 0 && n > 0) {
+        done = write(fd, bytes, n);
+        if (done < 0 && errno != EINTR)
+            break;
+        bytes += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return fd < 0 || close(fd) || n > 0 ? -1 : 0;
+}
+
+/* The file has its name only when it is whole. */
+static int write_media(const struct myelin *m, const char *name, const char *suffix,
+                       const void *bytes, size_t n, int64_t step) {
+    static atomic_uint parts;
+    const char *outputs = getenv("MYELIN_OUTPUTS_PATH"), *rank = getenv("MYELIN_RANK");
+    char part[PATH_MAX], path[PATH_MAX], attempt[16] = "";
+    const size_t folder = outputs ? media_folder(outputs, name, part) : 0;
+    int length;
+
+    if (folder == 0 || (rank && rank[strspn(rank, "0123456789")]))
+        return -1;
+    make_folders(part, strlen(outputs) + 1);
+    memcpy(path, part, folder);
+    if (m->attempt > 0)
+        snprintf(attempt, sizeof attempt, "-%u", m->attempt);
+    length = snprintf(path + folder, sizeof path - folder, "%09lld-%s%s.%s", (long long)step,
+                      rank ? rank : "0", attempt, suffix);
+    if (length < 0 || (size_t)length >= sizeof path - folder)
+        return -1;
+    length = snprintf(part + folder, sizeof part - folder, ".part-%ld-%u", (long)getpid(),
+                      atomic_fetch_add(&parts, 1));
+    if (length < 0 || (size_t)length >= sizeof part - folder)
+        return -1;
+    if (write_whole(part, bytes, n) == 0 && rename(part, path) == 0)
+        return 0;
+    unlink(part);
+    return -1;
+}
+
+int myelin_log_file(struct myelin *m, const char *name, const char *suffix, const void *bytes,
+                    size_t n, int64_t step) {
+    const int errno_before = errno;
+    struct rlimit limit;
+    int failed;
+
+    if (!m || !m->chain)
+        return -1;
+    failed = step == MYELIN_AUTO || n > MYELIN_FILE_MAX || strchr(suffix, '/') ||
+             (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < n) ||
+             write_media(m, name, suffix, bytes, n, step);
+    errno = errno_before;
+    if (!failed)
+        return 0;
+    note_dropped(m->chain, 1);
+    return -1;
+}
+
 /* ---- the handle */
 
 uint64_t myelin_dropped(const struct myelin *m) {

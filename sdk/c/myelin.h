@@ -46,9 +46,10 @@ struct myelin;
 #define MYELIN_NO_NAME UINT32_MAX /* not a name: what is logged under it is dropped */
 
 enum {
-    MYELIN_NAME_MAX = 255,      /* bytes; docs/spool.md says how a longer one is shortened */
-    MYELIN_NAMES_MAX = 65536,   /* in one process */
-    MYELIN_RECORD_MAX = 1 << 20 /* bytes of JSON in one record */
+    MYELIN_NAME_MAX = 255,       /* bytes; docs/spool.md says how a longer one is shortened */
+    MYELIN_NAMES_MAX = 65536,    /* in one process */
+    MYELIN_RECORD_MAX = 1 << 20, /* bytes of JSON in one record */
+    MYELIN_FILE_MAX = 64 << 20   /* bytes of an image */
 };
 
 /* The spool of $MYELIN_SPOOL and the attempt of $MYELIN_ATTEMPT. Makes no file: the first record
@@ -82,6 +83,13 @@ int myelin_log(struct myelin *m, const uint32_t *names, const double *values, si
  * An artifact is an object of its own. Returns 0, or -1 when it was dropped. */
 enum myelin_kind { MYELIN_PARAMS = 3, MYELIN_TAGS = 4, MYELIN_SUMMARY = 5, MYELIN_ARTIFACT = 6 };
 int myelin_record(struct myelin *m, enum myelin_kind kind, const char *json, size_t n);
+
+/* Keeps an image or a text of a step as a file below $MYELIN_OUTPUTS_PATH (docs/tracking.md): the
+ * suffix, such as "png" or "txt", says what it is. The step is given: MYELIN_AUTO is refused. It
+ * writes to the disk before it returns. Not for signal handlers. Returns 0, or -1 when it was
+ * dropped. */
+int myelin_log_file(struct myelin *m, const char *name, const char *suffix, const void *bytes,
+                    size_t n, int64_t step);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/media_rows.h"
 #include "cli/outputs_diff.h"
 #include "cli/runs.h"
 #include "cli/table.h"
@@ -12,14 +13,6 @@
 #include "cli/tracked.h"
 #include "store/inventory.h"
 #include "store/outputs.h"
-
-/* A file may have been given any time: one beyond what fits is told as the last that does. */
-static struct time_text date_text(struct timespec at) {
-    const int64_t most_s = INT64_MAX / 1000000;
-    const int64_t second = at.tv_sec > most_s ? most_s : at.tv_sec < -most_s ? -most_s : at.tv_sec;
-
-    return time_text(second * 1000000, TIME_SECONDS);
-}
 
 static int print_json(const struct outputs *outputs, struct error *err) {
     struct json json;
@@ -35,7 +28,7 @@ static int print_json(const struct outputs *outputs, struct error *err) {
         json_key(&json, "size");
         json_int(&json, (int64_t)output->size);
         json_key(&json, "modified_at");
-        json_text(&json, date_text(output->modified).text);
+        json_text(&json, runs_file_time(output->modified).text);
         json_key(&json, "link_target");
         json_text(&json, output->target);
         json_end(&json);
@@ -59,7 +52,7 @@ static void print_table(const struct outputs *outputs, const struct rundir *rund
         const struct output *output = &outputs->list.items[i];
 
         table_cell(&table, "%s", runs_bytes(&table.arena, output->size));
-        table_cell(&table, "%s", date_text(output->modified).text);
+        table_cell(&table, "%s", runs_file_time(output->modified).text);
         table_cell(&table, "%s%s%s", runs_text(&table.arena, output->path, 0),
                    output->target ? " -> " : "", runs_text(&table.arena, output->target, 0));
     }
@@ -176,6 +169,28 @@ static int show_artifacts(const struct invocation *in, const struct rundir *rund
     return status;
 }
 
+/* ---- images and texts ---- */
+
+static int show_media(const struct invocation *in, const struct rundir *rundir, struct arena *arena,
+                      struct error *err) {
+    struct media_list list;
+    struct run_record run;
+    int status = 0;
+
+    if (media_read(rundir, in->operands + 1, in->n_operands - 1, arena, &list, err) ||
+        record_read(&run, rundir, err))
+        return -1;
+    if (invocation_has(in, "json"))
+        status = media_print_json(&run, &list, err);
+    else if (list.n > 0)
+        media_print(&run, &list);
+    else
+        fprintf(stderr, "run %s has logged no images and texts%s\n", rundir->id,
+                in->n_operands > 1 ? " of such a name" : "");
+    record_release(&run);
+    return status;
+}
+
 static int list_or_copy(const struct invocation *in, const struct outputs *outputs,
                         const struct rundir *rundir, struct error *err) {
     if (invocation_has(in, "copy") && copy(in, outputs, rundir, err))
@@ -198,17 +213,20 @@ static int outputs_command(const struct invocation *in) {
         return runs_misuse_without_run(in);
     if (invocation_has(in, "force") && !invocation_has(in, "copy"))
         return invocation_misuse(in, "--force is for --copy");
-    if (invocation_has(in, "diff") + invocation_has(in, "artifacts") + invocation_has(in, "copy") >
+    if (invocation_has(in, "diff") + invocation_has(in, "artifacts") + invocation_has(in, "copy") +
+            invocation_has(in, "media") >
         1)
-        return invocation_misuse(in, "of --copy, --diff and --artifacts only one can be given");
+        return invocation_misuse(
+            in, "of --copy, --diff, --artifacts and --media only one can be given");
     if (in->n_operands > 1 && (invocation_has(in, "diff") || invocation_has(in, "artifacts")))
         return invocation_misuse(in, "a PATH is not for --diff and --artifacts");
     status = runs_find(in->operands[0], &arena, &rundir, &err);
-    if (status == 0)
+    if (status == 0 && !invocation_has(in, "media"))
         status = gather(in, &rundir, &outputs, &err);
     outputs_sort(&outputs);
     if (status == 0)
-        status = invocation_has(in, "diff")        ? diff(in, &outputs, &rundir, &arena, &err)
+        status = invocation_has(in, "media")       ? show_media(in, &rundir, &arena, &err)
+                 : invocation_has(in, "diff")      ? diff(in, &outputs, &rundir, &arena, &err)
                  : invocation_has(in, "artifacts") ? show_artifacts(in, &rundir, &arena, &err)
                                                    : list_or_copy(in, &outputs, &rundir, &err);
     if (status) {
@@ -228,6 +246,9 @@ static const struct option options[] = {
       .argument = "RUN2",
       .help = "compare with the files of RUN2 by their content" },
     { .name = "artifacts", .help = "list what tasks have logged as artifacts, with hashes" },
+    { .name = "media",
+      .help = "list images and texts that tasks have logged, with steps; each PATH is then a name, "
+              "or a pattern of names" },
     { .name = "json", .help = "print a list of JSON objects" },
     { 0 },
 };
@@ -243,11 +264,13 @@ const struct command command_outputs = {
                    "With `--diff` the files of two runs are compared: those that only one of them "
                    "has, and those of both whose content differs or is the same. With "
                    "`--artifacts` the artifacts are listed; what was too large to be hashed when "
-                   "the run ended is hashed now.\n"
+                   "the run ended is hashed now. With `--media` the images and texts that were "
+                   "logged with a step are listed.\n"
                    "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin outputs @                          # all files of the newest run\n"
                 "myelin outputs 12 model --copy ./result   # one directory of run 12\n"
-                "myelin outputs 12 --diff 13               # what run 13 has left otherwise\n",
+                "myelin outputs 12 --diff 13               # what run 13 has left otherwise\n"
+                "myelin outputs @ --media 'val/*'          # images and texts of each step\n",
     .run = outputs_command,
 };

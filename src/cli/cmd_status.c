@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/history.h"
+#include "cli/media_rows.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/table.h"
@@ -202,6 +203,7 @@ static void print_tracked(const struct run_record *run, struct arena *arena) {
     for (int kind = 0; kind < TRACKED_ARTIFACTS; kind++)
         print_row(tracked_kind_name(kind), tracked_text(&run->tracked[kind], arena));
     print_row(tracked_kind_name(TRACKED_ARTIFACTS), artifacts_text(run, arena));
+    print_row("media", media_text(&run->rundir, arena));
     print_row("metrics", last_values_text(&values, METRICS_SHOWN, arena));
     if (values.n > METRICS_SHOWN)
         print_row("", arena_printf(arena, "and %zu more: myelin metrics %s",

@@ -7,6 +7,7 @@
 #include "base/signals.h"
 #include "cli/history.h"
 #include "cli/lines.h"
+#include "cli/media_rows.h"
 #include "cli/tracked.h"
 #include "plan/fold.h"
 #include "supervise/tasklog.h"
@@ -342,6 +343,7 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_end(json);
     json_tracked(json, run);
     json_last_values(json, &run->rundir);
+    json_media_names(json, &run->rundir);
     json_paths(json, &run->rundir);
     json_end(json);
 }

@@ -158,6 +158,13 @@ const char *runs_ago(struct arena *arena, const struct run_record *run, double e
     return "just now";
 }
 
+struct time_text runs_file_time(struct timespec at) {
+    const int64_t most_s = INT64_MAX / 1000000;
+    const int64_t second = at.tv_sec > most_s ? most_s : at.tv_sec < -most_s ? -most_s : at.tv_sec;
+
+    return time_text(second * 1000000, TIME_SECONDS);
+}
+
 const char *runs_bytes(struct arena *arena, uint64_t n) {
     static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     double size = (double)n;

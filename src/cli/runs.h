@@ -10,6 +10,7 @@
 #define CLI_RUNS_H
 
 #include <stdio.h>
+#include <time.h>
 
 #include "cli/command.h"
 #include "codec/json.h"
@@ -52,6 +53,9 @@ const char *runs_ago(struct arena *arena, const struct run_record *run, double e
 /* The present as the run's logs count it: from the time that the wall clock showed when the run was
  * made, whatever has been done to that clock since. */
 int64_t runs_now_us(const struct run_record *run);
+/* When a file was changed, in seconds. It may have been given any time: one beyond what fits is
+ * told as the last that does. */
+struct time_text runs_file_time(struct timespec at);
 /* "1.2 MiB". */
 const char *runs_bytes(struct arena *arena, uint64_t n);
 /* A text that a run brings, on one line, that cannot steer a terminal; at most so many

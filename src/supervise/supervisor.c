@@ -141,8 +141,12 @@ static void on_phase(void *context, enum run_phase phase) {
     chronicle_phase(&supervisor->journal, names[phase]);
 }
 
+/* Nothing follows the end. */
 static void on_notice(void *context, const char *sentence) {
-    chronicle_notice(&((struct supervisor *)context)->journal, sentence);
+    struct supervisor *supervisor = context;
+
+    if (!supervisor->has_ended)
+        chronicle_notice(&supervisor->journal, sentence);
 }
 
 /* The original showed what keeps a run from starting as a warning. */
@@ -241,15 +245,17 @@ static void take_inventory(struct supervisor *supervisor) {
     }
 }
 
-/* The end of the run: what it reserved is given back, then the end is told. */
+/* The end of the run: what it reserved is given back, then the end is told. Its series are made
+ * compact afterwards, which takes a moment for millions of points: nobody waits for it, and who
+ * reads them meanwhile reads them as they were. */
 static void end_run(struct supervisor *supervisor, const struct chronicle_end *end) {
     queue_free(supervisor->queue);
     supervisor->queue = NULL;
-    tracker_finish(supervisor->tracker);
     take_inventory(supervisor);
     code_watch_finish(&supervisor->code);
     chronicle_end(&supervisor->journal, end);
     supervisor->has_ended = true;
+    tracker_finish(supervisor->tracker);
     event_base_loopbreak(supervisor->base);
 }
 
@@ -478,7 +484,7 @@ static void write_lost_end(const struct rundir *rundir, const char *reason, bool
     if (record_read(&record, rundir, &err))
         return;
     if (!state_is_final(record.state) &&
-        journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) == 0) {
+        journal_reopen(&journal, rundir, record.seq, tracker_elapsed_s(&record), &err) == 0) {
         cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
         if (cgroups == 0)
             queue_forget(rundir); /* else what lives in them still uses it */
@@ -537,6 +543,7 @@ bool supervisor_settle(const struct rundir *rundir) {
     bool settles = false;
     int lock;
 
+    tracker_settle(rundir); /* how long it went on is known from what it logged */
     if (owner_take(rundir, &lock, &err))
         return false;
     if (record_read(&record, rundir, &err) == 0) {

@@ -16,6 +16,7 @@
 #include "supervise/chronicle.h"
 #include "track/events_follow.h"
 #include "track/fold.h"
+#include "track/query.h"
 
 enum {
     FOLD_EVERY_MS = 1000,
@@ -385,8 +386,10 @@ static void remove_spool(const struct tracker *tracker) {
 void tracker_finish(struct tracker *tracker) {
     struct error err;
 
-    if (tracker->store && series_finish(tracker->store, &err))
+    if (tracker->store && series_finish(tracker->store, &err)) {
         tell_trouble(tracker, &err);
+        return; /* the spool that is left says that something is to be done */
+    }
     remove_spool(tracker);
 }
 
@@ -431,4 +434,34 @@ void tracker_settle(const struct rundir *rundir) {
     if (record.uuid && is_left_to_others(&record))
         settle_record(&record);
     record_release(&record);
+}
+
+/* By the wall clock; 0 where nothing was. */
+static int64_t last_logged_us(const struct rundir *rundir) {
+    struct series_reader *reader;
+    struct error err;
+    int64_t last_us = 0;
+
+    if (series_reader_open(rundir->series, &reader, &err))
+        return 0;
+    for (uint32_t i = 0; i < series_reader_count(reader); i++) {
+        const struct series_info info = series_reader_info(reader, i);
+
+        if (info.all.count > 0 && info.all.max_time_us > last_us)
+            last_us = info.all.max_time_us;
+    }
+    series_reader_free(reader);
+    return last_us;
+}
+
+double tracker_elapsed_s(const struct run_record *record) {
+    const int64_t last_us = last_logged_us(&record->rundir);
+    int64_t created_us;
+    double seconds;
+
+    if (!record->created_at || !time_read(record->created_at, &created_us) ||
+        last_us > clock_wall_us())
+        return record->elapsed_s;
+    seconds = (double)(last_us - created_us) / 1e6 + record->created_s;
+    return seconds > record->elapsed_s ? seconds : record->elapsed_s;
 }

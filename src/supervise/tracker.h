@@ -58,4 +58,9 @@ void tracker_finish(struct tracker *tracker);
  * a run that logs nothing, and where nothing can be written. */
 void tracker_settle(const struct rundir *rundir);
 
+/* How long a run went on that nobody told the end of, in seconds: to the last line of its journal,
+ * or to the last point that it logged, which for a run that a process made for itself may be hours
+ * later. */
+double tracker_elapsed_s(const struct run_record *record);
+
 #endif

@@ -80,6 +80,47 @@ for entry in series.values():
     mv out.run out
 }
 
+# expect_found_again EXAMPLE LOADER: two trainings of the example, one of them with too small a learning rate; the better
+# one is found by a query, compared with the other and fetched as a model. LOADER is Python that, beside the
+# example's train.py, prints the loss and accuracy of the file ./best/<file> as the example does.
+expect_found_again() {
+    local example=$1 loader=$2 printed again best
+    myelin run "examples/$example/polyaxonfile.yml" -P lr=0.0001 -P epochs=2
+    expect_status 0
+    myelin run "examples/$example/polyaxonfile.yml" -P epochs=3
+    expect_status 0
+    printed=$(sed -n 's/.*result: \(loss [0-9.]*, accuracy [0-9.]*\).*/\1/p' out)
+    [ -n "$printed" ] || fail "no result was printed"
+
+    myelin runs --query 'status:succeeded, metrics.loss:<100, params.epochs:2|3' --sort metrics.loss --columns id,params.lr,min.loss --json
+    expect_status 0
+    best=$(python3 -c 'import json; runs = json.load(open("out"))["runs"]; assert len(runs) == 2, runs; print(runs[0]["id"])' 2>err) ||
+        fail "the query did not find both runs"
+    [ "$best" = 2 ] || fail "run $best was found to be the better one"
+    myelin compare 1 2
+    expect_status 0
+    expect_out 'lr.*0\.0001.*0\.02'
+    myelin outputs 2 --diff 1
+    expect_status 0
+    expect_out 'checkpoints/epoch-3'
+
+    myelin model alias spirals:2 best
+    expect_status 0
+    myelin model show spirals:best --json
+    expect_status 0
+    python3 -c 'import json; model = json.load(open("out"))
+assert (model["run"], model["version"], model["step"], model["aliases"]) == (2, 2, 3, ["best"]), model' 2>err || fail "another model"
+    myelin model get spirals:best best
+    expect_status 0
+    again=$(PYTHONPATH="$PWD/examples/$example" python3 -c "$loader" 2>err) || fail "the model cannot be loaded"
+    python3 -c 'import re, sys
+pairs = zip(*(map(float, re.findall(r"[0-9]+\.[0-9]+", text)) for text in sys.argv[1:]))
+assert all(abs(a - b) <= 0.00015 for a, b in pairs), sys.argv' "$printed" "$again" 2>err ||
+        fail "the run printed '$printed'; the model that was fetched gives '$again'"
+    myelin rm 2
+    [ "$status" -ne 0 ] || fail "a run whose model has an alias was removed"
+}
+
 # The run was over soon after a task failed, which wrote the time of that to the file `failed_at`:
 # the others were not left to find out by themselves, which takes some of them minutes.
 expect_over_soon() {

@@ -5,7 +5,9 @@
  * so would a dictionary of the keywords. `_fallback.py` is the same type in Python.
  *
  * The interpreter's lock is held throughout: a call takes less time than giving the lock away
- * would, and no other thread can be in a call of the same handle.
+ * would, and no other thread can be in a call of the same handle. The table of names, the set of
+ * warned names and the end of the handle rely on that, so the module does not declare Py_mod_gil: a
+ * free-threaded Python turns its lock on when it is imported.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

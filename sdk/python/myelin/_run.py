@@ -7,13 +7,16 @@ import sys
 import tempfile
 import threading
 import warnings
-from typing import Any, Dict, Mapping, Optional, Union
+from operator import index
+from typing import Any, Callable, Dict, Mapping, Optional, Union
 
+from . import _media
 from ._plain import plain, to_json
 from ._spool import Spool
 from ._standalone import Standalone
 
 PARAMS, TAGS, SUMMARY, ARTIFACT = 3, 4, 5, 6
+NO_RECORD = 0  # is dropped and counted
 FICLONE = 0x40049409  # of Linux: a copy that shares its blocks until one of the two is written
 
 _lock = threading.Lock()
@@ -35,7 +38,8 @@ def _number(variable: str, otherwise: int) -> int:
 class Run(Spool):
     """What `myelin.init()` gives. Its `log` comes from the spool itself."""
 
-    __slots__ = ("id", "task", "rank", "world_size", "attempt", "_outputs", "_standalone", "_finished", "_own_pid")
+    __slots__ = ("id", "task", "rank", "world_size", "attempt", "_outputs", "_standalone", "_finished", "_own_pid",
+                 "_media")
 
     def __init__(self, spool: Optional[str], outputs: Optional[str], standalone: Optional[Standalone]) -> None:
         self.attempt = _number("MYELIN_ATTEMPT", 0)
@@ -48,6 +52,7 @@ class Run(Spool):
         self._standalone = standalone
         self._finished = False
         self._own_pid = os.getpid()
+        self._media = _media.Media()
 
     @property
     def outputs_path(self) -> str:
@@ -119,6 +124,57 @@ class Run(Spool):
             "metadata": plain(metadata or {}),
         })
         return kept
+
+    # ---- images and texts
+
+    def log_image(self, name: str, image: Any, step: Optional[int] = None) -> Optional[str]:
+        """Keeps an image of a step, and gives the place where it is kept.
+
+        It is a path, the bytes of a file (PNG, JPEG, GIF, WebP, BMP, SVG), an image of PIL, a figure of Matplotlib, or
+        an array or a list of height, width and up to 4 channels: whole numbers to 255, or floats to 1. None, with one
+        warning for each name, where that cannot be done: it is counted in `dropped`, and ends nothing."""
+
+        def make() -> Any:
+            data = _media.image_bytes(image)
+            return _media.suffix_of(data), data, _media.IMAGE_MOST
+
+        return self._keep_media("image", name, step, make)
+
+    def log_text(self, name: str, text: str, step: Optional[int] = None) -> Optional[str]:
+        """Keeps a text of a step, of at most 1 MiB, as `log_image` keeps an image."""
+        return self._keep_media("text", name, step,
+                                lambda: ("txt", str(text).encode("utf-8", "replace"), _media.TEXT_MOST))
+
+    def _keep_media(self, what: str, name: str, step: Optional[int], make: Callable[[], Any]) -> Optional[str]:
+        if not isinstance(name, str):
+            raise TypeError("the name of %s is a text, not %s" % ("an " + what if what == "image" else "a " + what,
+                                                                 type(name).__name__))
+        if step is not None:
+            step = index(step)
+            if not -_media.STEP_MOST < step < _media.STEP_MOST:
+                raise OverflowError("the step has more than 64 bits")
+        if self._finished or self.id is None:
+            return None
+        media = self._media
+        step = media.step(name, step)
+        try:
+            if not self._outputs:
+                raise _media.Unkept("the run has no outputs")
+            if media.files >= _media.FILES_MOST:
+                raise _media.Unkept("a process keeps at most %d images and texts" % _media.FILES_MOST)
+            suffix, data, most = make()
+            if len(data) > most:
+                raise _media.Unkept("it has more than %d MiB" % (most >> 20))
+            path = _media.write(self._outputs, name, _media.mark_of(step, self.rank, self.attempt), suffix, data)
+        except Exception as error:  # whatever people call an image may raise anything
+            self._record(NO_RECORD, b"")
+            if name not in media.warned and len(media.warned) < _media.WARNINGS_MOST:
+                media.warned.add(name)
+                warnings.warn("the %s '%s' of step %d is not kept: %s" % (what, name, step, error), RuntimeWarning,
+                              stacklevel=3)
+            return None
+        media.files += 1
+        return path
 
     # ---- the end
 

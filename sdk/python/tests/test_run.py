@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run: what it knows of itself, what it keeps beside metrics, and how it ends."""
+import datetime
 import json
 import os
 import signal
@@ -196,6 +197,22 @@ def test_a_living_run_is_shown_as_running_and_a_killed_one_as_failed(stage):
     assert shown["status"] == "failed" and shown["reason"] == "the process that made the run was killed"
     process.stdout.close()
     process.stderr.close()
+
+
+def test_a_killed_run_lasted_until_the_last_thing_that_it_logged(stage):
+    stage.run("""
+        run = myelin.init()
+        time.sleep(1.5)
+        run.log(loss=1.0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """, inside=False)
+    time.sleep(1)  # after its end
+    shown = json.loads(stage.myelin("status", "1", "--json").out)
+    point = json.loads(stage.myelin("metrics", "1", "loss", "--json").out)[0]["points"][0]
+    logged = datetime.datetime.strptime(point["time"][:23], "%Y-%m-%dT%H:%M:%S.%f")
+    started = datetime.datetime.strptime(shown["started_at"][:23], "%Y-%m-%dT%H:%M:%S.%f")
+    assert abs(shown["duration_s"] - (logged - started).total_seconds()) < 0.2, (shown, point)
+    assert shown["tasks"][0]["status"] == "stopped"
 
 
 def test_children_belong_to_the_run_and_do_not_end_it(stage):

@@ -3,7 +3,8 @@
 # PyTorch's DistributedDataParallel over gloo, with a master and three workers.
 packages="python3-torch python3-dev python3-venv"
 environments=sdk-3.11
-limit=120
+once=the_better_of_two_trainings_is_found_compared_and_fetched
+limit=300
 
 prepare() { sdk_venv 3.11; }
 
@@ -43,6 +44,28 @@ test_four_ranks_train_one_model() {
         fail "the loss did not fall by half: from '$first' to '$last'"
     expect_tracked master.0 worker.0 worker.1 worker.2
     expect_nobody_left
+}
+
+test_the_better_of_two_trainings_is_found_compared_and_fetched() {
+    can_track
+    expect_found_again pytorch '
+import torch, train
+model = train.make_model()
+model.load_state_dict(torch.load("best/model.pt"))
+points, labels = train.make_spirals(1000, seed=2)
+with torch.no_grad():
+    scores = model(points)
+loss = torch.nn.functional.cross_entropy(scores, labels)
+accuracy = (scores.argmax(dim=1) == labels).float().mean()
+print(f"loss {loss:.4f}, accuracy {accuracy:.4f}")'
+    myelin outputs 2 checkpoints/epoch-3.pt --copy checkpoint
+    expect_status 0
+    python3 -c 'import torch
+kept = torch.load("checkpoint/checkpoints/epoch-3.pt"); model = torch.load("best/model.pt")
+assert kept["epoch"] == 3 and all(torch.equal(kept["model"][name], model[name]) for name in model)' 2>err ||
+        fail "the checkpoint of the last epoch is not the model"
+    myelin outputs 2 --media learned
+    expect_out '^learned +3 +master\.0 +image '
 }
 
 test_a_rank_that_raises_is_the_one_named() {

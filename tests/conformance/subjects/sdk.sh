@@ -76,3 +76,20 @@ for name in ("loss", "mae", "val_loss", "val_mae"):
 assert [step for step, _ in spool.series("batch/loss")] == list(range(9)), spool.series("batch/loss")
 END
 }
+
+test_arrays_tensors_and_images_of_pil_are_logged_as_they_are() {
+    local folder
+    folder=$(environment sdk-3.11) || skip "there is no Python 3.11 here"
+    cat >images.py <<END
+import myelin, numpy, PIL.Image, tensorflow
+run = myelin.init()
+levels = (numpy.arange(60) * 4).astype("uint8").reshape(4, 5, 3)
+for image in (levels, levels / 255.0, tensorflow.constant(levels), PIL.Image.fromarray(levels), levels.transpose(2, 0, 1)):
+    kept = PIL.Image.open(run.log_image("levels", image))
+    assert (numpy.asarray(kept) == levels).all(), type(image)
+assert run.dropped == 0, run.reason
+END
+    mkdir -p spool outputs
+    PYTHONPATH="$folder/source/python" TF_CPP_MIN_LOG_LEVEL=3 MYELIN_SPOOL="$PWD/spool" MYELIN_OUTPUTS_PATH="$PWD/outputs" \
+        MYELIN_RUN_ID=1 python3 images.py >out 2>err || fail "an image is not what was logged"
+}

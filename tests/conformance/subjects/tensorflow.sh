@@ -4,7 +4,7 @@
 packages=python3-venv
 venv=tensorflow
 environments=sdk-3.11
-once=without_a_chief_worker_0_is_the_chief
+once="without_a_chief_worker_0_is_the_chief the_better_of_two_trainings_is_found_compared_and_fetched"
 limit=300
 
 prepare() { make_venv tensorflow tensorflow.txt && sdk_venv 3.11; }
@@ -64,6 +64,17 @@ test_chief_and_workers_train_one_model() {
     expect_learned
     expect_tracked master.0 worker.0 worker.1
     expect_nobody_left
+}
+
+test_the_better_of_two_trainings_is_found_compared_and_fetched() {
+    can_track
+    expect_found_again tensorflow-multiworker '
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf, train
+network = train.Network(seed=0)
+network.weights.assign(tf.io.parse_tensor(tf.io.read_file("best/weights"), tf.float32))
+print("loss %.4f, accuracy %.4f" % train.evaluate(network, *train.make_spirals(1000, seed=2)))'
 }
 
 test_without_a_chief_worker_0_is_the_chief() {
