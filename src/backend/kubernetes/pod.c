@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/kubernetes/pod.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/clock.h"
+#include "base/signals.h"
+
+enum { US_PER_S = 1000000, SIGNALS_FROM = 128, SIGNALS_MOST = 64 };
+
+/* ---- values that may be anything ---- */
+
+static const char *text_of(const struct node *map, const char *key) {
+    const struct node *node = node_get(map, key);
+
+    return node && node->kind == NODE_TEXT ? node->text : "";
+}
+
+static bool is(const struct node *map, const char *key, const char *value) {
+    return strcmp(text_of(map, key), value) == 0;
+}
+
+static int64_t number_of(const struct node *map, const char *key, int64_t otherwise) {
+    const struct node *node = node_get(map, key);
+
+    return node && node->kind == NODE_INT ? node->integer : otherwise;
+}
+
+static int64_t time_of(const struct node *map, const char *key) {
+    int64_t us = 0;
+
+    return time_read(text_of(map, key), &us) ? us : 0;
+}
+
+/* The entry of a list that has this member, or NULL; `value` NULL: the first one. */
+static const struct node *entry_of(const struct node *list, const char *key, const char *value) {
+    for (uint32_t i = 0; list && list->kind == NODE_LIST && i < list->count; i++)
+        if (!value || is(&list->items[i], key, value))
+            return &list->items[i];
+    return NULL;
+}
+
+/* "256Mi", "1.5G", "1e9"; 0 for what is none. */
+static int64_t bytes_of(const struct node *quantity) {
+    static const struct {
+        const char *suffix;
+        double factor;
+    } units[] = {
+        { "", 1 },
+        { "m", 1e-3 },
+        { "k", 1e3 },
+        { "M", 1e6 },
+        { "G", 1e9 },
+        { "T", 1e12 },
+        { "P", 1e15 },
+        { "Ki", 1024.0 },
+        { "Mi", 1048576.0 },
+        { "Gi", 1073741824.0 },
+        { "Ti", 1099511627776.0 },
+        { "Pi", 1125899906842624.0 },
+    };
+    double value = 0;
+    char *rest;
+
+    if (quantity && quantity->kind == NODE_INT)
+        return quantity->integer > 0 ? quantity->integer : 0;
+    if (!quantity || quantity->kind != NODE_TEXT)
+        return 0;
+    value = strtod(quantity->text, &rest);
+    for (size_t i = 0; rest != quantity->text && i < ARRAY_LEN(units); i++)
+        if (strcmp(rest, units[i].suffix) == 0 && value > 0 && value * units[i].factor < 9e18)
+            return (int64_t)(value * units[i].factor);
+    return 0;
+}
+
+static void say(struct pod *pod, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void say(struct pod *pod, const char *fmt, ...) {
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(pod->sentence, sizeof pod->sentence, fmt, args);
+    va_end(args);
+}
+
+/* ---- ends ---- */
+
+static void end_with(struct pod *pod, enum pod_end end) {
+    pod->phase = POD_ENDED;
+    pod->end = end;
+}
+
+/* What a pod's own reason means, whatever its containers say. */
+static const struct reason_row {
+    const char *reason; /* a '*' at the end stands for anything */
+    enum pod_end end;
+    const char *sentence;
+} pod_reasons[] = {
+    { "Evicted", POD_EVICTED, "the node evicted the pod" },
+    { "Preempting", POD_EVICTED, "the pod made room for one of higher priority" },
+    { "Preempted", POD_EVICTED, "the pod made room for one of higher priority" },
+    { "NodeLost", POD_NODE_LOST, "the node of the pod is lost" },
+    { "NodeShutdown", POD_NODE_LOST, "the node of the pod was shut down" },
+    { "Shutdown", POD_NODE_LOST, "the node of the pod was shut down" },
+    { "Terminated", POD_NODE_LOST, "the node of the pod was shut down" },
+    { "DeadlineExceeded", POD_DELETED, "the pod ran longer than the cluster lets it" },
+    { "OutOf*", POD_NOT_STARTED, "the node refused the pod" },
+    { "UnexpectedAdmissionError", POD_NOT_STARTED, "the node refused the pod" },
+    { "NodeAffinity", POD_NOT_STARTED, "the node refused the pod" },
+    { "NodePorts", POD_NOT_STARTED, "the node refused the pod" },
+    { "AppArmor", POD_NOT_STARTED, "the node refused the pod" },
+    { "SysctlForbidden", POD_NOT_STARTED, "the node refused the pod" },
+};
+
+/* Of the condition DisruptionTarget: why somebody takes the pod away. */
+static const struct reason_row disruptions[] = {
+    { "PreemptionByScheduler", POD_EVICTED, "the pod made room for one of higher priority" },
+    { "EvictionByEvictionAPI", POD_EVICTED, "the pod was evicted, as when a node is drained" },
+    { "TerminationByKubelet", POD_EVICTED, "the node evicted the pod" },
+    { "DeletionByTaintManager", POD_NODE_LOST, "the node of the pod is lost or was closed to it" },
+    { "DeletionByPodGC", POD_NODE_LOST, "the node of the pod is gone" },
+};
+
+static const struct reason_row *row_of(const struct reason_row *rows, size_t n,
+                                       const char *reason) {
+    for (size_t i = 0; i < n; i++) {
+        const size_t len = strcspn(rows[i].reason, "*");
+
+        if (rows[i].reason[len] == '*' ? strncmp(rows[i].reason, reason, len) == 0
+                                       : strcmp(rows[i].reason, reason) == 0)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+static void say_with(struct pod *pod, const char *sentence, const char *message) {
+    say(pod, "%s%s%s", sentence, message[0] ? ": " : "", message);
+}
+
+/* The condition that it is in, with its status, or NULL. */
+static const struct node *condition_of(const struct node *status, const char *type,
+                                       const char *truth) {
+    const struct node *condition = entry_of(node_get(status, "conditions"), "type", type);
+
+    return condition && is(condition, "status", truth) ? condition : NULL;
+}
+
+/* Whether the container ended after somebody had asked for the pod's end. */
+static bool ended_by_deletion(const struct pod *pod, const struct node *metadata) {
+    const int64_t grace_s = number_of(metadata, "deletionGracePeriodSeconds", 0);
+    const int64_t sane = grace_s > 0 && grace_s < INT32_MAX ? grace_s : 0;
+
+    if (!pod->is_being_deleted)
+        return false;
+    return pod->ended_us == 0 || pod->deletion_us == 0 ||
+           pod->ended_us >= pod->deletion_us - sane * US_PER_S;
+}
+
+static void say_memory(struct pod *pod) {
+    if (pod->memory_limit > 0)
+        say(pod, "the container was killed because it used more than its memory limit of %.4g MiB",
+            (double)pod->memory_limit / 1048576);
+    else
+        say(pod, "the container was killed because its node ran out of memory (it has no limit)");
+}
+
+/* How a container ended by itself. */
+static void take_exit(struct pod *pod, const struct node *terminated) {
+    const char *reason = text_of(terminated, "reason"), *message = text_of(terminated, "message");
+    const int64_t code = number_of(terminated, "exitCode", 0);
+    const int64_t number = number_of(terminated, "signal", 0);
+    const int64_t by_code =
+        code > SIGNALS_FROM && code <= SIGNALS_FROM + SIGNALS_MOST ? code - SIGNALS_FROM : 0;
+
+    pod->detail = code >= INT32_MIN && code <= INT32_MAX ? (int)code : -1;
+    if (strcmp(reason, "OOMKilled") == 0) {
+        end_with(pod, POD_OOM);
+        say_memory(pod);
+    } else if (strcmp(reason, "StartError") == 0 || strcmp(reason, "ContainerCannotRun") == 0) {
+        end_with(pod, POD_NOT_STARTED);
+        say_with(pod, "the container cannot be started", message);
+    } else if ((number > 0 && number <= SIGNALS_MOST) || by_code > 0) {
+        /* Runtimes tell a signal as 128 and its number. */
+        end_with(pod, POD_SIGNALLED);
+        pod->detail = (int)(number > 0 && number <= SIGNALS_MOST ? number : by_code);
+        say(pod, "the container was ended by %s", signal_text(pod->detail).text);
+    } else {
+        end_with(pod, POD_EXITED);
+        if (code != 0)
+            say(pod, "the container exited with code %d", pod->detail);
+    }
+}
+
+static void take_terminated(struct pod *pod, const struct node *object,
+                            const struct node *terminated, const struct node *disruption) {
+    const int64_t code = number_of(terminated, "exitCode", 0);
+
+    pod->started_us = time_of(terminated, "startedAt");
+    pod->ended_us = time_of(terminated, "finishedAt");
+    take_exit(pod, terminated);
+    if (code == 0 || pod->end == POD_OOM || pod->end == POD_NOT_STARTED)
+        return;
+    /* A failure that was done to it is told by who did it. */
+    if (disruption || ended_by_deletion(pod, node_get(object, "metadata"))) {
+        end_with(pod, pod->if_gone);
+        if (disruption)
+            say_with(pod,
+                     row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason"))
+                         ->sentence,
+                     text_of(disruption, "message"));
+        else
+            say(pod, "somebody deleted the pod before it was done");
+    }
+}
+
+/* ---- waiting ---- */
+
+static const struct waiting_row {
+    const char *reason;
+    enum pod_trouble trouble;
+    bool is_hopeless;
+    const char *sentence;
+} waiting_rows[] = {
+    { "ErrImagePull", POD_IMAGE, false, "cannot be pulled" },
+    { "ImagePullBackOff", POD_IMAGE, false, "cannot be pulled" },
+    { "InvalidImageName", POD_IMAGE, true, "has a name that no image can have" },
+    { "ErrImageNeverPull", POD_IMAGE, true,
+      "is not on the node, and imagePullPolicy: Never forbids to pull it" },
+    { "ImageInspectError", POD_IMAGE, false, "cannot be read on the node" },
+    { "RegistryUnavailable", POD_IMAGE, false, "is in a registry that does not answer" },
+    { "SignatureValidationFailed", POD_IMAGE, true, "has no signature that the node accepts" },
+    { "CreateContainerConfigError", POD_CONFIG, false,
+      "needs a secret, a config map or a key that is not there" },
+    { "CreateContainerError", POD_START, true, "cannot be made" },
+    { "RunContainerError", POD_START, true, "cannot be started" },
+    { "StartError", POD_START, true, "cannot be started" },
+    { "ContainerCannotRun", POD_START, true, "cannot be started" },
+    { "PostStartHookError", POD_START, true, "failed in its postStart hook" },
+    { "CrashLoopBackOff", POD_START, true, "ends again and again" },
+};
+
+/* True: the container waits for something that is wrong. `who` names it: "the container". */
+static bool take_waiting(struct pod *pod, const struct node *container, const char *who,
+                         const struct node *spec) {
+    const struct node *waiting = node_get(node_get(container, "state"), "waiting");
+    const char *reason = text_of(waiting, "reason"), *message = text_of(waiting, "message");
+    const char *image = text_of(spec, "image");
+
+    for (size_t i = 0; i < ARRAY_LEN(waiting_rows); i++) {
+        const struct waiting_row *row = &waiting_rows[i];
+
+        if (strcmp(row->reason, reason) != 0)
+            continue;
+        pod->trouble = row->trouble;
+        pod->is_hopeless = row->is_hopeless;
+        if (row->trouble == POD_IMAGE)
+            say(pod, "the image %.120s %s%s%.200s", image[0] ? image : "of the pod", row->sentence,
+                message[0] ? ": " : "", message);
+        else
+            say(pod, "%s %s%s%.240s", who, row->sentence, message[0] ? ": " : "", message);
+        return true;
+    }
+    return false;
+}
+
+static void take_init_failure(struct pod *pod, const struct node *init,
+                              const struct node *terminated) {
+    const char *message = text_of(terminated, "message");
+
+    pod->trouble = POD_INIT;
+    say(pod, "its init container %.60s failed with exit code %lld%s%.200s", text_of(init, "name"),
+        (long long)number_of(terminated, "exitCode", 0), message[0] ? ": " : "", message);
+}
+
+/* Init containers that fail or wait for what is wrong. */
+static void take_init(struct pod *pod, const struct node *spec, const struct node *status) {
+    const struct node *list = node_get(status, "initContainerStatuses");
+
+    for (uint32_t i = 0; list && list->kind == NODE_LIST && i < list->count; i++) {
+        const struct node *init = &list->items[i];
+        const struct node *terminated = node_get(node_get(init, "state"), "terminated");
+        char who[80];
+
+        if (terminated && number_of(terminated, "exitCode", 0) != 0) {
+            take_init_failure(pod, init, terminated);
+            return;
+        }
+        snprintf(who, sizeof who, "the init container %.50s", text_of(init, "name"));
+        if (take_waiting(pod, init, who,
+                         entry_of(node_get(spec, "initContainers"), "name", text_of(init, "name"))))
+            return;
+    }
+}
+
+static void take_unscheduled(struct pod *pod, const struct node *status) {
+    const struct node *condition = condition_of(status, "PodScheduled", "False");
+    const char *message = text_of(condition, "message");
+
+    pod->phase = POD_WAITING;
+    if (!condition)
+        return;
+    pod->trouble = POD_UNSCHEDULABLE;
+    if (is(condition, "reason", "SchedulingGated"))
+        say_with(pod, "the pod is held back until a queue admits it", message);
+    else
+        say_with(pod, "no node can take the pod", message);
+}
+
+/* ---- the whole ---- */
+
+static void take_deletion(struct pod *pod, const struct node *metadata,
+                          const struct node *disruption) {
+    const struct reason_row *row =
+        disruption ? row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason"))
+                   : NULL;
+
+    pod->is_being_deleted = text_of(metadata, "deletionTimestamp")[0] != '\0';
+    pod->deletion_us = time_of(metadata, "deletionTimestamp");
+    pod->if_gone = row ? row->end : POD_DELETED;
+}
+
+/* A pod that has no container that ended says what is known of it. */
+static void take_failed(struct pod *pod, const struct node *status) {
+    const struct reason_row *row =
+        row_of(pod_reasons, ARRAY_LEN(pod_reasons), text_of(status, "reason"));
+    const char *message = text_of(status, "message");
+
+    if (row) {
+        end_with(pod, row->end);
+        say_with(pod, row->sentence, message);
+        return;
+    }
+    if (pod->end != POD_NOT_ENDED)
+        return;
+    end_with(pod, POD_NOT_STARTED);
+    if (!pod->sentence[0])
+        say_with(pod, "the pod failed before its container ran", message);
+}
+
+/* The part before the container exists. */
+static void take_pending(struct pod *pod, const struct node *spec, const struct node *status,
+                         const struct node *own, const struct node *container) {
+    if (!pod->node[0]) {
+        take_unscheduled(pod, status);
+        return;
+    }
+    pod->phase = POD_SCHEDULED;
+    if (condition_of(status, "Initialized", "True") &&
+        (condition_of(status, "PodReadyToStartContainers", "True") ||
+         condition_of(status, "PodHasNetwork", "True")))
+        pod->phase = POD_PULLING;
+    if (take_waiting(pod, container, "the container", own)) {
+        if (pod->trouble == POD_IMAGE)
+            pod->phase = POD_PULLING;
+        return;
+    }
+    take_init(pod, spec, status);
+}
+
+void pod_read(const struct node *object, const char *container, struct pod *out) {
+    const struct node *metadata = node_get(object, "metadata"), *spec = node_get(object, "spec"),
+                      *status = node_get(object, "status");
+    const struct node *own = entry_of(node_get(spec, "containers"), "name", container);
+    const struct node *state, *terminated, *running, *disruption, *seen;
+
+    *out = (struct pod){ .name = text_of(metadata, "name"),
+                         .uid = text_of(metadata, "uid"),
+                         .node = text_of(spec, "nodeName") };
+    out->memory_limit =
+        bytes_of(node_get(node_get(node_get(own, "resources"), "limits"), "memory"));
+    disruption = condition_of(status, "DisruptionTarget", "True");
+    if (disruption && !row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason")))
+        disruption = NULL;
+    take_deletion(out, metadata, disruption);
+    seen = entry_of(node_get(status, "containerStatuses"), "name",
+                    own ? text_of(own, "name") : container);
+    state = node_get(seen, "state");
+    terminated = node_get(state, "terminated");
+    running = node_get(state, "running");
+    out->restarts = (uint32_t)(number_of(seen, "restartCount", 0) & INT32_MAX);
+    if (terminated && terminated->kind == NODE_MAP)
+        take_terminated(out, object, terminated, disruption);
+    else if (running && running->kind == NODE_MAP) {
+        out->phase = POD_RUNNING;
+        out->started_us = time_of(running, "startedAt");
+    } else
+        take_pending(out, spec, status, own, seen);
+    if (is(status, "phase", "Failed"))
+        take_failed(out, status);
+    else if (is(status, "phase", "Succeeded") && out->end == POD_NOT_ENDED)
+        end_with(out, POD_EXITED);
+    else if (is(status, "reason", "NodeLost") && out->end == POD_NOT_ENDED)
+        take_failed(out, status);
+}
+
+void pod_vanished(struct pod *last) {
+    if (last->end != POD_NOT_ENDED)
+        return;
+    end_with(last, last->if_gone == POD_NOT_ENDED ? POD_DELETED : last->if_gone);
+    if (last->end == POD_NODE_LOST)
+        say(last, "the node of the pod is lost");
+    else if (last->end == POD_EVICTED)
+        say(last, "the pod was evicted");
+    else
+        say(last, "somebody deleted the pod before it was done");
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods as API servers tell them, and what is made of each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/kubernetes/pod.h"
+#include "codec/json_read.h"
+
+#define META "\"metadata\":{\"name\":\"r-worker-0\",\"uid\":\"5776397b\"%s}"
+#define SPEC                                                                                       \
+    "\"spec\":{\"nodeName\":\"%s\",\"containers\":[{\"name\":\"sidecar\",\"image\":\"s\"},{"       \
+    "\"name\":\"tensorflow\",\"image\":\"reg/"                                                     \
+    "tf:2\",\"resources\":{\"limits\":{\"memory\":\"512Mi\"}}}]}"
+
+static struct arena arena;
+
+static int release(void **state) {
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+/* A pod with this metadata beside the usual, on this node, in this status. */
+static struct pod read_pod(const char *metadata, const char *node, const char *status) {
+    char *text = arena_printf(&arena, "{\"kind\":\"Pod\"," META "," SPEC ",\"status\":%s}",
+                              metadata, node, status);
+    struct node *root = ARENA_NEW(&arena, struct node);
+    struct error err;
+    struct pod pod;
+
+    if (json_read(text, strlen(text), &arena, root, &err))
+        fail_msg("%s in %s", err.message, text);
+    pod_read(root, "tensorflow", &pod);
+    return pod;
+}
+
+/* The same whose container is in this state. */
+static struct pod in_state(const char *metadata, const char *phase, const char *state) {
+    return read_pod(metadata, "node-1",
+                    arena_printf(&arena,
+                                 "{\"phase\":\"%s\",\"containerStatuses\":[{\"name\":\"sidecar\","
+                                 "\"state\":{\"running\":{}}},"
+                                 "{\"name\":\"tensorflow\",\"restartCount\":2,\"state\":{%s}}]}",
+                                 phase, state));
+}
+
+static struct pod waiting(const char *reason, const char *message) {
+    return in_state("", "Pending",
+                    arena_printf(&arena, "\"waiting\":{\"reason\":\"%s\",\"message\":\"%s\"}",
+                                 reason, message));
+}
+
+static struct pod ended(int code, const char *reason) {
+    return in_state(
+        "", code ? "Failed" : "Succeeded",
+        arena_printf(&arena,
+                     "\"terminated\":{\"exitCode\":%d,\"reason\":\"%s\",\"startedAt\":\"2026-03-"
+                     "01T12:00:00Z\",\"finishedAt\":\"2026-03-01T12:01:00Z\"}",
+                     code, reason));
+}
+
+static void says(const struct pod *pod, const char *sentence) {
+    assert_string_equal(pod->sentence, sentence);
+}
+
+static void a_pod_without_a_node_tells_the_schedulers_reason(void **state) {
+    struct pod pod = read_pod("", "",
+                              "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\","
+                              "\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/2 "
+                              "nodes are available: 2 Insufficient nvidia.com/gpu.\"}]}");
+
+    (void)state;
+    assert_int_equal(pod.phase, POD_WAITING);
+    assert_int_equal(pod.trouble, POD_UNSCHEDULABLE);
+    assert_false(pod.is_hopeless); /* a node may come */
+    says(&pod, "no node can take the pod: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.");
+    pod = read_pod("", "",
+                   "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+                   "\"False\",\"reason\":\"SchedulingGated\",\"message\":\"waiting\"}]}");
+    says(&pod, "the pod is held back until a queue admits it: waiting");
+}
+
+static void a_new_pod_waits_without_trouble(void **state) {
+    const struct pod pod = read_pod("", "", "{\"phase\":\"Pending\"}");
+
+    (void)state;
+    assert_int_equal(pod.phase, POD_WAITING);
+    assert_int_equal(pod.trouble, POD_FINE);
+    assert_string_equal(pod.name, "r-worker-0");
+    assert_string_equal(pod.uid, "5776397b");
+    says(&pod, "");
+}
+
+static void the_way_to_running_has_its_steps(void **state) {
+    struct pod pod = waiting("ContainerCreating", "");
+
+    (void)state;
+    assert_int_equal(pod.phase, POD_SCHEDULED);
+    assert_string_equal(pod.node, "node-1");
+    pod = read_pod("", "node-1",
+                   "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"Initialized\",\"status\":"
+                   "\"True\"},{\"type\":\"PodReadyToStartContainers\",\"status\":\"True\"}]}");
+    assert_int_equal(pod.phase, POD_PULLING);
+    pod = in_state("", "Running", "\"running\":{\"startedAt\":\"2026-03-01T12:00:00Z\"}");
+    assert_int_equal(pod.phase, POD_RUNNING);
+    assert_int_equal(pod.started_us, 1772366400000000);
+    assert_int_equal(pod.restarts, 2);
+    assert_int_equal(pod.end, POD_NOT_ENDED);
+}
+
+static void an_image_that_is_not_pulled_is_named(void **state) {
+    struct pod pod = waiting("ErrImagePull", "not found");
+
+    (void)state;
+    assert_int_equal(pod.trouble, POD_IMAGE);
+    assert_int_equal(pod.phase, POD_PULLING);
+    assert_false(pod.is_hopeless); /* registries recover */
+    says(&pod, "the image reg/tf:2 cannot be pulled: not found");
+    pod = waiting("ImagePullBackOff", "Back-off");
+    assert_int_equal(pod.trouble, POD_IMAGE);
+    pod = waiting("InvalidImageName", "");
+    assert_int_equal(pod.trouble, POD_IMAGE);
+    assert_true(pod.is_hopeless);
+    says(&pod, "the image reg/tf:2 has a name that no image can have");
+}
+
+static void a_missing_secret_is_told(void **state) {
+    const struct pod pod = waiting("CreateContainerConfigError", "secret \\\"s\\\" not found");
+
+    (void)state;
+    assert_int_equal(pod.trouble, POD_CONFIG);
+    says(&pod, "the container needs a secret, a config map or a key that is not there: secret "
+               "\"s\" not found");
+}
+
+static void a_container_that_cannot_start_is_hopeless(void **state) {
+    struct pod pod = waiting("RunContainerError", "exec: \\\"trian\\\": not found");
+
+    (void)state;
+    assert_int_equal(pod.trouble, POD_START);
+    assert_true(pod.is_hopeless);
+    says(&pod, "the container cannot be started: exec: \"trian\": not found");
+    pod = in_state(
+        "", "Failed",
+        "\"terminated\":{\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"exec: trian\"}");
+    assert_int_equal(pod.end, POD_NOT_STARTED);
+    says(&pod, "the container cannot be started: exec: trian");
+}
+
+static void an_exit_is_its_code(void **state) {
+    struct pod pod = ended(0, "Completed");
+
+    (void)state;
+    assert_int_equal(pod.phase, POD_ENDED);
+    assert_int_equal(pod.end, POD_EXITED);
+    assert_int_equal(pod.detail, 0);
+    assert_int_equal(pod.ended_us - pod.started_us, 60000000);
+    says(&pod, "");
+    pod = ended(3, "Error");
+    assert_int_equal(pod.end, POD_EXITED);
+    assert_int_equal(pod.detail, 3);
+    says(&pod, "the container exited with code 3");
+}
+
+static void a_signal_is_told_as_a_signal(void **state) {
+    struct pod pod = ended(137, "Error");
+
+    (void)state;
+    assert_int_equal(pod.end, POD_SIGNALLED);
+    assert_int_equal(pod.detail, 9);
+    says(&pod, "the container was ended by signal 9 (SIGKILL)");
+    pod = ended(255, "Error");
+    assert_int_equal(pod.end, POD_EXITED);
+}
+
+static void a_memory_limit_is_told_with_its_size(void **state) {
+    const struct pod pod = ended(137, "OOMKilled");
+
+    (void)state;
+    assert_int_equal(pod.end, POD_OOM);
+    assert_int_equal(pod.memory_limit, 512 << 20);
+    says(&pod, "the container was killed because it used more than its memory limit of 512 MiB");
+}
+
+static void an_eviction_is_told_by_the_node(void **state) {
+    const struct pod pod = read_pod("", "node-1",
+                                    "{\"phase\":\"Failed\",\"reason\":\"Evicted\",\"message\":"
+                                    "\"The node was low on resource: memory.\"}");
+
+    (void)state;
+    assert_int_equal(pod.end, POD_EVICTED);
+    says(&pod, "the node evicted the pod: The node was low on resource: memory.");
+}
+
+static void a_node_that_refuses_started_nothing(void **state) {
+    const struct pod pod = read_pod("", "node-1",
+                                    "{\"phase\":\"Failed\",\"reason\":\"OutOfnvidia.com/"
+                                    "gpu\",\"message\":\"Node didn't have enough resource\"}");
+
+    (void)state;
+    assert_int_equal(pod.end, POD_NOT_STARTED);
+    says(&pod, "the node refused the pod: Node didn't have enough resource");
+}
+
+#define DELETED ",\"deletionTimestamp\":\"2026-03-01T12:01:20Z\",\"deletionGracePeriodSeconds\":30"
+#define TAINTED                                                                                    \
+    "\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":\"True\",\"reason\":"               \
+    "\"DeletionByTaintManager\",\"message\":\"Taint manager: deleting due to NoExecute taint\"}]"
+
+static void a_deleted_pod_failed_by_deletion_only_if_it_ended_after_it(void **state) {
+    struct pod pod = in_state(DELETED, "Running", "\"running\":{}");
+
+    (void)state;
+    assert_int_equal(pod.phase, POD_RUNNING);
+    assert_true(pod.is_being_deleted);
+    pod = in_state(DELETED, "Failed",
+                   "\"terminated\":{\"exitCode\":143,\"reason\":\"Error\",\"finishedAt\":\"2026-03-"
+                   "01T12:00:51Z\"}");
+    assert_int_equal(pod.end, POD_DELETED);
+    says(&pod, "somebody deleted the pod before it was done");
+    pod = in_state(DELETED, "Failed",
+                   "\"terminated\":{\"exitCode\":1,\"reason\":\"Error\",\"finishedAt\":\"2026-03-"
+                   "01T12:00:49Z\"}");
+    assert_int_equal(pod.end, POD_EXITED);
+    pod = in_state(DELETED, "Succeeded",
+                   "\"terminated\":{\"exitCode\":0,\"finishedAt\":\"2026-03-01T12:00:51Z\"}");
+    assert_int_equal(pod.end, POD_EXITED);
+    assert_int_equal(pod.detail, 0);
+}
+
+static void a_pod_that_vanishes_ended_by_what_was_done_to_it(void **state) {
+    struct pod pod = in_state("", "Running", "\"running\":{}");
+
+    (void)state;
+    pod_vanished(&pod);
+    assert_int_equal(pod.phase, POD_ENDED);
+    assert_int_equal(pod.end, POD_DELETED);
+    pod =
+        read_pod(DELETED, "node-1",
+                 "{\"phase\":\"Running\"," TAINTED
+                 ",\"containerStatuses\":[{\"name\":\"tensorflow\",\"state\":{\"running\":{}}}]}");
+    assert_int_equal(pod.phase, POD_RUNNING);
+    assert_int_equal(pod.if_gone, POD_NODE_LOST);
+    assert_int_equal(pod.deletion_us, 1772366480000000);
+    pod_vanished(&pod);
+    assert_int_equal(pod.end, POD_NODE_LOST);
+    pod = ended(3, "Error");
+    pod_vanished(&pod);
+    assert_int_equal(pod.end, POD_EXITED);
+    assert_int_equal(pod.detail, 3);
+}
+
+static void a_lost_node_is_told(void **state) {
+    struct pod pod =
+        read_pod("", "node-1",
+                 "{\"phase\":\"Running\",\"reason\":\"NodeLost\",\"message\":\"Node node-1 is "
+                 "unresponsive\",\"containerStatuses\":[{\"name\":\"tensorflow\",\"state\":{"
+                 "\"running\":{}}}]}");
+
+    (void)state;
+    assert_int_equal(pod.end, POD_NODE_LOST);
+    says(&pod, "the node of the pod is lost: Node node-1 is unresponsive");
+    pod = read_pod(DELETED, "node-1",
+                   "{\"phase\":\"Failed\"," TAINTED
+                   ",\"containerStatuses\":[{\"name\":\"tensorflow\",\"state\":{\"terminated\":{"
+                   "\"exitCode\":137}}}]}");
+    assert_int_equal(pod.end, POD_NODE_LOST);
+}
+
+static void an_init_container_that_fails_is_named(void **state) {
+    struct pod pod =
+        read_pod("", "node-1",
+                 "{\"phase\":\"Failed\",\"initContainerStatuses\":[{\"name\":\"init-pytorch\","
+                 "\"state\":{\"terminated\":{\"exitCode\":2}}}],\"containerStatuses\":[{\"name\":"
+                 "\"tensorflow\",\"state\":{\"waiting\":{\"reason\":\"PodInitializing\"}}}]}");
+
+    (void)state;
+    assert_int_equal(pod.end, POD_NOT_STARTED);
+    assert_int_equal(pod.trouble, POD_INIT);
+    says(&pod, "its init container init-pytorch failed with exit code 2");
+    pod = read_pod("", "node-1",
+                   "{\"phase\":\"Pending\",\"initContainerStatuses\":[{\"name\":\"i\",\"state\":{"
+                   "\"waiting\":{\"reason\":\"ErrImagePull\",\"message\":\"m\"}}}]}");
+    assert_int_equal(pod.trouble, POD_IMAGE);
+    says(&pod, "the image of the pod cannot be pulled: m");
+}
+
+static void nothing_is_assumed_of_a_pod(void **state) {
+    static const char *const texts[] = {
+        "null",
+        "[]",
+        "{}",
+        "{\"metadata\":3,\"spec\":[],\"status\":\"x\"}",
+        "{\"status\":{\"containerStatuses\":{\"a\":1},\"conditions\":3,\"phase\":[]}}",
+        "{\"status\":{\"phase\":\"Failed\"}}"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct node root;
+        struct error err;
+        struct pod pod;
+
+        assert_int_equal(json_read(texts[i], strlen(texts[i]), &arena, &root, &err), 0);
+        pod_read(&root, NULL, &pod);
+        assert_string_equal(pod.name, "");
+        assert_int_equal(pod.phase, i == 5 ? POD_ENDED : POD_WAITING);
+    }
+}
+
+#define CASE(law) cmocka_unit_test_teardown(law, release)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(a_pod_without_a_node_tells_the_schedulers_reason),
+        CASE(a_new_pod_waits_without_trouble),
+        CASE(the_way_to_running_has_its_steps),
+        CASE(an_image_that_is_not_pulled_is_named),
+        CASE(a_missing_secret_is_told),
+        CASE(a_container_that_cannot_start_is_hopeless),
+        CASE(an_exit_is_its_code),
+        CASE(a_signal_is_told_as_a_signal),
+        CASE(a_memory_limit_is_told_with_its_size),
+        CASE(an_eviction_is_told_by_the_node),
+        CASE(a_node_that_refuses_started_nothing),
+        CASE(a_deleted_pod_failed_by_deletion_only_if_it_ended_after_it),
+        CASE(a_pod_that_vanishes_ended_by_what_was_done_to_it),
+        CASE(a_lost_node_is_told),
+        CASE(an_init_container_that_fails_is_named),
+        CASE(nothing_is_assumed_of_a_pod),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
