@@ -43,7 +43,7 @@ class Files:
     def add(self, path):
         while True:
             name = canonical(path)
-            if name in self.paths:
+            if name in self.paths or not os.path.lexists(name):
                 return
             self.paths[name] = name
             if not os.path.islink(name):
@@ -64,6 +64,8 @@ class Files:
         listed = subprocess.run(["ldd", *programs], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
         for line in listed.splitlines():
             words = line.split()
+            if line.endswith("not found"):
+                sys.exit(f"image.py: something is linked to {words[0]}, which is not installed")
             path = words[2] if "=>" in words else words[0] if words else ""
             if path.startswith("/") and not path.endswith(":"):
                 self.add(path)
