@@ -32,7 +32,7 @@ find_go() {
         if [ -x "$candidate" ] && go_is_new_enough "$candidate"; then go=$candidate; return 0; fi
     done
     say "there is no Go $go_at_least or newer here: getting one"
-    /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+    /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --require-hashes --no-deps --only-binary :all: \
         --target "$cache/go/tools" -r "$here/go.txt" || die "cannot get Go; install Go $go_at_least or newer"
     go=$cache/go/tools/go/bin/go
     chmod -R a+rx "$cache/go/tools/go/bin" "$cache/go/tools/go/pkg/tool"

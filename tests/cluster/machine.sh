@@ -143,7 +143,8 @@ private_mounts() { # node
         mount --bind "$folder" "/proc/sys/${setting%=*}"
     done
     for folder in /var/lib/kubelet /var/log/containers /var/log/pods /run/netns; do
-        mkdir -p "$folder"
+        # What is made to mount over is outside too, and goes when the cluster stops.
+        [ -d "$folder" ] || { mkdir -p "$folder" && echo "$folder" >>"$state/made"; }
         mount -t tmpfs tmpfs "$folder"
     done
 }
