@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154
 #
 # How the programs and the images of the cluster are made: below $cache, once, for all checkouts. Each
 # stands beside a stamp of what it is made of, and is made anew when that changes. Sourced by `cluster`.
@@ -10,7 +10,6 @@ programs="kubernetes         .
           training-operator  github.com/kubeflow/training-operator/cmd/training-operator.v1
           mpi-operator       github.com/kubeflow/mpi-operator/cmd/mpi-operator
           coredns            ."
-kwok="    kwok               sigs.k8s.io/kwok/cmd/kwok"
 
 # The parts of Kubernetes that the one executable is called by.
 parts="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl"
@@ -84,8 +83,7 @@ manifests() { # operator
     mkdir -p "$cache/work" "$cache/manifests"
     cp -r --no-preserve=mode "$folder" "$cache/work/upstream"
     cp "$here/operators/$1/kustomization.yaml" "$cache/work/"
-    "$cache/bin/kubectl" kustomize "$cache/work" >"$cache/manifests/$1.yaml.new" &&
-        mv "$cache/manifests/$1.yaml.new" "$cache/manifests/$1.yaml" || die "cannot make the manifests of $1"
+    "$cache/bin/kubectl" kustomize "$cache/work" >"$cache/manifests/$1.yaml" || die "cannot make the manifests of $1"
     [ "$1" != training-operator ] ||
         cp "$cache/work/upstream/base/crds/kubeflow.org_mpijobs.yaml" "$cache/manifests/mpijob-v1.yaml"
     rm -rf "$cache/work"
@@ -220,7 +218,8 @@ names_of() { # image
 # shellcheck disable=SC2046
 stamp_of_image() { # image
     {
-        cat "$here/build.sh" "$here/image.py" "$here/pause.c" "$here"/config/{init-container.yaml,deliver.sh}
+        sed '1,/^# -- images/d' "$here/build.sh"
+        cat "$here/image.py" "$here/pause.c" "$here"/config/{init-container.yaml,deliver.sh}
         cat "$cache/bin/$1.stamp" 2>/dev/null
         [ "$1" != kubectl-delivery ] || cat "$cache/bin/kubernetes.stamp"
         dpkg-query -W busybox-static $(packages_of "$1") 2>/dev/null
@@ -243,7 +242,7 @@ build_image() { # image
     "fill_$1" "$root" || die "cannot fill the image $1"
     for package in $(packages_of "$1"); do options+=(--package "$package"); done
     for name in $(names_of "$1"); do options+=(--name "myelin.test/$name"); done
-    /usr/bin/python3 "$here/image.py" "$folder/$1.tar" --root "$root" "${options[@]}" --without '*/torch/bin/*' \
+    /usr/bin/python3 "$here/image.py" "$folder/$1.tar" --root "$root" "${options[@]}" --without '*/torch/bin/test_*' \
         --without '*/tests/*' -- "$(command_of "$1")" || die "cannot write the image $1"
     rm -rf "$root"
     printf '%s\n' "$stamp" >"$folder/$1.stamp"

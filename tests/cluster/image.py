@@ -8,11 +8,13 @@
 The image has one layer: what is in FOLDER, and what the Debian PACKAGEs that are installed here brought,
 with the shared libraries that any of it is linked to, wherever those come from. So the packages that a
 dependency asks for but no program loads stay out, and nothing is downloaded. Documents, headers, static
-libraries and files that match a PATTERN stay out as well. The same input makes the same bytes.
+libraries and files that match a PATTERN stay out as well; what Python compiled of its files comes along, since
+each pod would compile it again.
 """
 import argparse
 import fnmatch
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -25,7 +27,7 @@ import tempfile
 
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-LEFT_OUT = ["/usr/share/*", "/usr/include/*", "*.a", "*.la", "*.h", "*/__pycache__/*", "/etc/*", "/var/*", "/.",
+LEFT_OUT = ["/usr/share/*", "/usr/include/*", "*.a", "*.la", "*.h", "/etc/*", "/var/*", "/.",
             "/usr/lib/systemd/*", "/usr/lib/debug/*"]
 
 
@@ -57,6 +59,8 @@ class Files:
                 continue
             if os.path.islink(path) or not os.path.isdir(path):
                 self.add(path)
+                if path.endswith(".py"):
+                    self.add(importlib.util.cache_from_source(path))
 
     def add_libraries(self):
         programs = [path for path in self.paths.values() if is_elf(path)]
@@ -88,7 +92,7 @@ def entry_of(tar, name, path):
     entry = tar.gettarinfo(path, "." + name)
     entry.type = tarfile.REGTYPE if entry.islnk() else entry.type
     entry.size = os.path.getsize(path) if entry.isreg() else 0
-    entry.uid = entry.gid = entry.mtime = 0
+    entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mode = stat.S_IMODE(entry.mode)
     return entry

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 # What happens inside the cluster's machine: a process tree with PID, mount and network namespaces of its own,
 # which `cluster` makes, and which takes everything with it when its first process ends. Node 1 is the
@@ -76,10 +76,10 @@ part_states() {
 
 # wait_until SECONDS WHAT COMMAND...
 wait_until() {
-    local until=$((SECONDS + $1)) what=$2
+    local until=$((SECONDS + $1)) what=$2 said
     shift 2
-    while ! "$@" >"$state/log/wait" 2>&1; do
-        [ $SECONDS -lt $until ] || { tail -n 5 "$state/log/wait" >&2; die "$what: not in time; see the logs in $state/log"; }
+    while ! said=$("$@" 2>&1); do
+        [ $SECONDS -lt $until ] || die "$what: not in time ($said); see the logs in $state/log"
         sleep 0.1
     done
 }
@@ -149,6 +149,7 @@ private_mounts() { # node
     done
 }
 
+# shellcheck disable=SC2016
 network() { # node
     on_node "$1" sh -eu -c '
         ip link set lo up
@@ -202,14 +203,20 @@ ctr_of() { # node argument...
     ctr --address "$state/node$node/containerd.sock" --namespace k8s.io "$@"
 }
 
-# load_images FILE...: into both nodes.
+# load_images FILE...: into both nodes, at the same time.
 load_images() {
-    local n file
-    for n in 1 2; do
-        wait_until 60 "containerd of node $n" ctr_of "$n" version
-        for file; do
-            ctr_of "$n" images import "$file" >>"$state/log/images" 2>&1 || die "node $n does not take $file; see $state/log/images"
-        done
+    local first
+    load_into 1 "$@" &
+    first=$!
+    load_into 2 "$@" && wait "$first"
+}
+
+load_into() { # node file...
+    local node=$1 file
+    shift
+    wait_until 60 "containerd of node $node" ctr_of "$node" version
+    for file; do
+        ctr_of "$node" images import "$file" >>"$state/log/images" 2>&1 || die "node $node does not take $file; see $state/log/images"
     done
 }
 
