@@ -79,14 +79,14 @@ manifests() { # operator
     local folder
     [ -f "$here/operators/$1/kustomization.yaml" ] || return 0
     folder=$(cd "$cache/go/source/$1" && "$go" list -m -f '{{.Dir}}' "github.com/kubeflow/$1")/manifests
-    rm -rf "$cache/work"
-    mkdir -p "$cache/work" "$cache/manifests"
-    cp -r --no-preserve=mode "$folder" "$cache/work/upstream"
-    cp "$here/operators/$1/kustomization.yaml" "$cache/work/"
-    "$cache/bin/kubectl" kustomize "$cache/work" >"$cache/manifests/$1.yaml" || die "cannot make the manifests of $1"
+    rm -rf "$cache/objects"
+    mkdir -p "$cache/objects" "$cache/manifests"
+    cp -r --no-preserve=mode "$folder" "$cache/objects/upstream"
+    cp "$here/operators/$1/kustomization.yaml" "$cache/objects/"
+    "$cache/bin/kubectl" kustomize "$cache/objects" >"$cache/manifests/$1.yaml" || die "cannot make the manifests of $1"
     [ "$1" != training-operator ] ||
-        cp "$cache/work/upstream/base/crds/kubeflow.org_mpijobs.yaml" "$cache/manifests/mpijob-v1.yaml"
-    rm -rf "$cache/work"
+        cp "$cache/objects/upstream/base/crds/kubeflow.org_mpijobs.yaml" "$cache/manifests/mpijob-v1.yaml"
+    rm -rf "$cache/objects"
 }
 
 build_program() { # name what

@@ -70,7 +70,7 @@ environments() {
     for pod in $(kubectl get pods -o name | sort); do
         kubectl logs "$pod" | grep -E '^[A-Z][A-Z0-9_]*=' |
             grep -vE '^(KUBERNETES_.*|HOSTNAME|HOME|PATH|PWD|SHLVL|_|PROGRAM|.*_(SERVICE|PORT)_.*)=' | sort |
-            sed "s,^,${pod#pod/} ,; s,$namespace,NAMESPACE,g"
+            sed "s,^,${pod#pod/} ,; s,-launcher-[a-z0-9]* ,-launcher ,; s,\.$namespace\.,.NAMESPACE.,g"
     done
 }
 
