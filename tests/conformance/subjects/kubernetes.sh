@@ -48,8 +48,8 @@ describe() {
 
 # in_namespace NAME: what the law creates is in a namespace that is removed at its end.
 in_namespace() {
-    namespace=$1
-    kubectl create namespace "$1" >/dev/null || fail "cannot make the namespace $1"
+    namespace=$1-$$
+    cluster kubectl create namespace "$namespace" >/dev/null || fail "cannot make the namespace $namespace"
     trap 'cluster kubectl delete namespace "$namespace" --wait=false >/dev/null' EXIT
     wait_for 30 "the account of pods" kubectl get serviceaccount default
 }
