@@ -68,7 +68,7 @@ conditions() { kubectl get "$1" "$2" -o 'jsonpath={range .status.conditions[*]}{
 environments() {
     local pod
     for pod in $(kubectl get pods -o name | sort); do
-        kubectl logs "$pod" | grep -E '^[A-Z][A-Z0-9_]*=' |
+        kubectl logs "$pod" 2>/dev/null | grep -E '^[A-Z][A-Z0-9_]*=' |
             grep -vE '^(KUBERNETES_.*|HOSTNAME|HOME|PATH|PWD|SHLVL|_|PROGRAM|.*_(SERVICE|PORT)_.*)=' | sort |
             sed "s,^,${pod#pod/} ,; s,-launcher-[a-z0-9]* ,-launcher ,; s,\.$namespace\.,.NAMESPACE.,g"
     done
@@ -125,7 +125,7 @@ spec:
   containers:
     - name: main
       image: myelin.test/small:2
-      command: [sh, -c, 'until nc server.gang 7000 </dev/null | grep welcome; do sleep 0.5; done']
+      command: [sh, -c, 'until nc server.gang 7000 </dev/null 2>/dev/null | grep welcome; do sleep 0.5; done']
 EOF
     apply pods.yaml
     wait_for 60 "the client" kubectl wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=1s pod/client
