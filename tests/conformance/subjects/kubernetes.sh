@@ -68,8 +68,8 @@ conditions() { kubectl get "$1" "$2" -o 'jsonpath={range .status.conditions[*]}{
 environments() {
     local pod
     for pod in $(kubectl get pods -o name | sort); do
-        kubectl logs "$pod" 2>/dev/null | grep -E '^[A-Z][A-Z0-9_]*=' |
-            grep -vE '^(KUBERNETES_.*|HOSTNAME|HOME|PATH|PWD|SHLVL|_|PROGRAM|.*_(SERVICE|PORT)_.*)=' | sort |
+        kubectl logs "$pod" 2>/dev/null | grep -E '^[A-Z][A-Za-z0-9_]*=' |
+            grep -vE '^(KUBERNETES_.*|HOSTNAME|HOME|PATH|PWD|SHLVL|_|PROGRAM|.*_(SERVICE|PORT)_.*)=' | LC_ALL=C sort |
             sed "s,^,${pod#pod/} ,; s,-launcher-[a-z0-9]* ,-launcher ,; s,\.$namespace\.,.NAMESPACE.,g"
     done
 }
