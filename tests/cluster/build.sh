@@ -47,7 +47,7 @@ link_flags() { # name
 }
 
 stamp_of_program() { # name what
-    { echo "$2"; link_flags "$1"; (cd "$here" && find "modules/$1" "operators/$1" -type f -exec cksum {} + 2>/dev/null | sort); } | cksum
+    { echo "$2"; link_flags "$1"; (cd "$here" && find "modules/$1" -type f -exec cksum {} + | sort); } | cksum
 }
 
 # A download that stumbles is tried again; what was fetched stays.
@@ -74,19 +74,24 @@ compile() { # name what
     say "$1 took $((SECONDS - started)) s"
 }
 
-# The objects by which an operator is installed, from its own module.
-manifests() { # operator
-    local folder
-    [ -f "$here/operators/$1/kustomization.yaml" ] || return 0
-    folder=$(cd "$cache/go/source/$1" && "$go" list -m -f '{{.Dir}}' "github.com/kubeflow/$1")/manifests
-    rm -rf "$cache/objects"
-    mkdir -p "$cache/objects" "$cache/manifests"
-    cp -r --no-preserve=mode "$folder" "$cache/objects/upstream"
-    cp "$here/operators/$1/kustomization.yaml" "$cache/objects/"
-    "$cache/bin/kubectl" kustomize "$cache/objects" >"$cache/manifests/$1.yaml" || die "cannot make the manifests of $1"
-    [ "$1" != training-operator ] ||
-        cp "$cache/objects/upstream/base/crds/kubeflow.org_mpijobs.yaml" "$cache/manifests/mpijob-v1.yaml"
-    rm -rf "$cache/objects"
+# Keeps the manifests that are in an operator's module.
+keep_manifests() { # operator
+    local folder=$cache/manifests/$1
+    [ -d "$here/operators/$1" ] || return 0
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp -r --no-preserve=mode "$(cd "$cache/go/source/$1" && "$go" list -m -f '{{.Dir}}' "github.com/kubeflow/$1")/manifests" \
+        "$folder/upstream" || die "the module of $1 has no manifests"
+}
+
+# The objects by which an operator is installed: its own, changed as operators/NAME says.
+build_manifests() { # operator
+    local folder=$cache/manifests/$1 stamp
+    stamp=$(cat "$cache/bin/$1.stamp" "$here/operators/$1/kustomization.yaml" | cksum)
+    [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ] && return 0
+    cp "$here/operators/$1/kustomization.yaml" "$folder/"
+    "$cache/bin/kubectl" kustomize "$folder" >"$folder.yaml" || die "cannot make the manifests of $1"
+    printf '%s\n' "$stamp" >"$folder/stamp"
 }
 
 build_program() { # name what
@@ -98,7 +103,7 @@ build_program() { # name what
     # A name that a running cluster uses is not written to, but taken over.
     mv -f "$cache/bin/$1.new" "$cache/bin/$1"
     [ "$1" != kubernetes ] || for part in $parts; do ln -sfn kubernetes "$cache/bin/$part"; done
-    manifests "$1"
+    keep_manifests "$1"
     printf '%s\n' "$stamp" >"$cache/bin/$1.stamp"
 }
 

@@ -281,7 +281,7 @@ mpi_operator() {
         die "cannot remove the MPIJob $served"
     if [ "$1" = v1 ]; then
         kubectl_here -n mpi-operator scale deploy/mpi-operator --replicas=0 >>"$state/log/operators"
-        apply "$cache/manifests/mpijob-v1.yaml"
+        apply "$cache/manifests/training-operator/upstream/base/crds/kubeflow.org_mpijobs.yaml"
         established mpijobs.kubeflow.org
         kubectl_here -n kubeflow patch deploy training-operator --type=json \
             -p '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--enable-scheme=mpijob"}]' >>"$state/log/operators"
