@@ -269,7 +269,8 @@ rolled_out() { # namespace deployment
         die "$2 does not get ready: $(kubectl_here -n "$1" get pods --no-headers 2>&1 | head -n 3)"
 }
 
-established() { kubectl_here wait --for=condition=Established --timeout=60s "crd/$1" >>"$state/log/operators" 2>&1 || die "the cluster does not take $1"; }
+# A definition that is new has no conditions to wait for yet, which is an error to kubectl.
+established() { wait_until 60 "the definition of $1" kubectl_here wait --for=condition=Established --timeout=1s "crd/$1"; }
 
 # mpi_operator VERSION: which MPIJob the cluster has, v2beta1 of mpi-operator or v1 of training-operator.
 mpi_operator() {

@@ -12,16 +12,28 @@ export MYELIN_CLUSTER=$STAGE/cluster MYELIN_CACHE=$CACHE
 
 cluster() { "$TESTS/cluster/cluster" "$@"; }
 
-prepare() { cluster start --while $$ && cluster load training; }
+prepare() { cluster start --while $$; }
 
-# Nothing is left of it: no process, no control group, no mount, no file but its logs.
+# Nothing is left of it: no process, no control group, no mount, no file but its logs. What waits for our end to stop it
+# sees within a second that it need not.
 finish() {
-    local left
+    local left i
     cluster stop || return 1
-    left=$(grep -F "$MYELIN_CLUSTER/" /proc/mounts; find "$MYELIN_CLUSTER" -mindepth 1 -maxdepth 1 ! -name log 2>/dev/null
-        find /sys/fs/cgroup -maxdepth 2 -name "$(cluster group)"
-        grep -slF "$MYELIN_CLUSTER/" /proc/[0-9]*/cmdline)
-    [ -z "$left" ] || { printf '    left behind: %s\n' "$left"; return 1; }
+    for ((i = 0; i < 50; i++)); do
+        left=$(leftovers)
+        [ -n "$left" ] || return 0
+        sleep 0.2
+    done
+    printf '    left behind: %s\n' "$left"
+    return 1
+}
+
+leftovers() {
+    grep -F "$MYELIN_CLUSTER/" /proc/mounts
+    find "$MYELIN_CLUSTER" -mindepth 1 -maxdepth 1 ! -name log 2>/dev/null
+    find /sys/fs/cgroup -maxdepth 2 -name "$(cluster group)"
+    # The pattern is in no command line, lest it be found there.
+    grep -slF -f <(echo "$MYELIN_CLUSTER/") /proc/[0-9]*/cmdline
 }
 
 # -- what laws are written with
@@ -45,6 +57,9 @@ describe() {
     kubectl get pods -o wide
     kubectl get events --sort-by=.lastTimestamp | tail -n 20
 }
+
+# The image with Python and PyTorch: for the laws that need it, since it is large.
+load_training() { cluster load training || fail "the image with PyTorch cannot be loaded"; }
 
 # in_namespace NAME: what the law creates is in a namespace that is removed at its end.
 in_namespace() {
@@ -154,6 +169,7 @@ test_an_mxjob_succeeds_with_the_environment_on_record() {
 }
 
 test_an_mpijob_runs_horovod_on_its_workers() {
+    load_training
     in_namespace mpi
     apply "$TESTS/cluster/jobs/mpi.yaml"
     expect_succeeded mpijob mpi 200
@@ -164,6 +180,7 @@ test_an_mpijob_runs_horovod_on_its_workers() {
 }
 
 test_pytorch_trains_in_pods() {
+    load_training
     in_namespace training
     kubectl create configmap program --from-file=examples/pytorch/train.py >/dev/null || fail "no config map"
     sed 's/replicas: 2/replicas: 1/; s,small:1,pytorch:1,
