@@ -6,6 +6,7 @@
 # returns 0. A subject may set:
 #   packages   the Debian packages it needs
 #   prepare    a function that makes what else it needs; see prepare.sh
+#   finish     a function that ends what prepare has started; it is called whatever becomes of the laws
 #   venv       the Python environment that its laws run in, of those that prepare has made
 #   environments  further ones, which its laws find by `environment NAME`
 #   once       the laws that are slow and the same for every user: tested as one user only
