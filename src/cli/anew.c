@@ -160,25 +160,38 @@ static const struct option *find_option(const struct command *command, const cha
     return NULL;
 }
 
+int anew_kept_options(const struct rundir *rundir, const struct request *request,
+                      const struct command *command, struct arena *arena, struct given_option **out,
+                      size_t *n, struct error *err) {
+    struct given_option *given = ARENA_ARRAY(arena, struct given_option, request->options.len + 1);
+
+    for (size_t i = 0; i < request->options.len; i++) {
+        const struct request_pair *kept = &request->options.items[i];
+
+        given[i] = (struct given_option){ find_option(command, kept->name), kept->value };
+        if (!given[i].option || !given[i].option->argument != !kept->value)
+            return error_set(err, ERROR_INVALID,
+                             "run %s was started with --%.60s, which is not known here", rundir->id,
+                             kept->name);
+        if (strcmp(kept->name, "file") == 0)
+            given[i].value = arena_printf(arena, "%s/%s", rundir->path, kept->value);
+    }
+    *out = given;
+    *n = request->options.len;
+    return 0;
+}
+
 /* The options that the old run kept, then those of the command line. */
 static int join_options(struct original *original, const struct invocation *in,
                         struct invocation *out, struct error *err) {
-    const size_t n_kept = original->request.options.len;
-    struct given_option *given =
-        ARENA_ARRAY(&original->arena, struct given_option, n_kept + in->n_given + 1);
+    struct given_option *kept, *given;
+    size_t n_kept;
 
-    for (size_t i = 0; i < n_kept; i++) {
-        const struct request_pair *kept = &original->request.options.items[i];
-
-        given[i] = (struct given_option){ find_option(in->command, kept->name), kept->value };
-        if (!given[i].option || !given[i].option->argument != !kept->value)
-            return error_set(err, ERROR_INVALID,
-                             "run %s was started with --%.60s, which is not known here",
-                             original->rundir.id, kept->name);
-        if (strcmp(kept->name, "file") == 0)
-            given[i].value =
-                arena_printf(&original->arena, "%s/%s", original->rundir.path, kept->value);
-    }
+    if (anew_kept_options(&original->rundir, &original->request, in->command, &original->arena,
+                          &kept, &n_kept, err))
+        return -1;
+    given = ARENA_ARRAY(&original->arena, struct given_option, n_kept + in->n_given + 1);
+    memcpy(given, kept, n_kept * sizeof *given);
     if (in->n_given)
         memcpy(given + n_kept, in->given, in->n_given * sizeof *given);
     *out = *in;

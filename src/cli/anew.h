@@ -9,6 +9,7 @@
 #define CLI_ANEW_H
 
 #include "cli/launch.h"
+#include "store/request.h"
 
 #define ANEW_NAMES                                                                                 \
     "What the run was started with is kept with it: files, `-P` and the options that are about "   \
@@ -16,6 +17,12 @@
     "the directory of the original; their environment is that of this shell, and a note says so "  \
     "where `PATH` and the like have changed. `-d`, `--json` and the exit status are as of "        \
     "`myelin run`; `myelin status` tells where a run came from."
+
+/* The options that a run kept, as rows of `command`; its files are named where they lie. All lives
+ * in the arena or in the request. */
+MUST_CHECK int anew_kept_options(const struct rundir *rundir, const struct request *request,
+                                 const struct command *command, struct arena *arena,
+                                 struct given_option **out, size_t *n, struct error *err);
 
 /* Returns the exit status. */
 int anew(const struct invocation *in, enum origin_manner manner);

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/runs.h"
+#include "cli/takeover.h"
 #include "cli/watch.h"
 #include "store/owner.h"
 
@@ -39,7 +40,10 @@ static int follow(const struct invocation *in, const struct rundir *rundir, stru
         return -1;
     plan = record_plan(&run);
     report_start(stderr, &plan, rundir);
+    status = take_over_if_alone(&run, err);
     record_release(&run);
+    if (status)
+        return -1;
     if (watch_run(rundir, &options, &run, &outcome, err)) {
         record_release(&run);
         return -1;

@@ -14,7 +14,7 @@ static const struct option options[] = { LAUNCH_OPTIONS, { 0 } };
 const struct command command_run = {
     .name = "run",
     .arguments = "[FILE]",
-    .summary = "run an experiment here and follow it",
+    .summary = "run an experiment and follow it",
     .description =
         "Starts all tasks of the experiment as processes of this machine, each with the "
         "environment that its framework expects, and prints what they write, each line behind "
@@ -42,6 +42,13 @@ const struct command command_run = {
         "use "
         "at its start is started again once, on other ports, even without `max_restarts`. The exit "
         "status is that of the last attempt.\n"
+        "\n"
+        "With `--on kubernetes` a file with `backend: kubeflow` runs as a job of Kubeflow's "
+        "operators: "
+        "a TFJob, PyTorchJob, MXJob or MPIJob, which 'myelin render' prints. It looks like a run "
+        "of "
+        "this machine: its logs are kept here, a failure is explained, and stopping it deletes the "
+        "job. A supervisor that dies leaves it alone: 'myelin attach' goes on with it.\n"
         "\n"
         "Ctrl-C stops the run, a second Ctrl-C kills it. Closing the terminal leaves it running: "
         "it has a supervisor of its own. The run is kept in `$MYELIN_HOME/runs/<id>` (`~/.myelin` "

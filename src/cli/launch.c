@@ -306,6 +306,12 @@ static int go_to(const char *directory, struct error *err) {
     return 0;
 }
 
+/* What it has no part in where it goes. */
+static void say_notes(const struct loaded *loaded, const struct supervisor_options *options) {
+    if (!options->elsewhere)
+        plan_local_notes(loaded->plan, say_note, NULL);
+}
+
 /* Starts it for good; prints its id, or follows it. Returns the exit status. */
 static int start(const struct invocation *in, const struct loaded *loaded,
                  struct supervisor_options *options, struct arena *arena) {
@@ -329,7 +335,7 @@ static int start(const struct invocation *in, const struct loaded *loaded,
         fprintf(stderr, "myelin: cannot run: %s\n", err.message);
         return STATUS_RUN_OWN_FAILURE;
     }
-    plan_local_notes(loaded->plan, say_note, NULL);
+    say_notes(loaded, options);
     if (!detaches)
         return follow_run(in, loaded->plan, &rundir, listener);
     status = leave_run(in, &rundir);
@@ -338,27 +344,63 @@ static int start(const struct invocation *in, const struct loaded *loaded,
     return status;
 }
 
-/* Returns the exit status. */
-static int check_and_start(const struct invocation *in, const struct launch *launch,
-                           const struct loaded *loaded, struct reserving *reserving,
-                           struct supervisor_options *options) {
-    AUTO(arena) arena = ARENA_INIT;
-    struct error err;
-
+static int check_here(const struct plan *plan, const struct reserving *reserving,
+                      struct supervisor_options *options, struct error *err) {
     options->demand = reserving->demand.n_tasks > 0 ? &reserving->demand : NULL;
     options->notice = rehearsal_notice(reserving);
     options->hides_gpus = reserving->terms.leaves_out[RESOURCE_GPU];
-    if (plan_check_local(loaded->plan, &err) || reserving_check(reserving, &err) ||
-        runs_home(&arena, &options->home, &err) || go_to(launch->directory, &err)) {
-        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
-        return STATUS_RUN_OWN_FAILURE;
-    }
-    if (invocation_has(in, "dry-run"))
-        return rehearse_start(in, launch, reserving, options->home);
-    return start(in, loaded, options, &arena);
+    return plan_check_local(plan, err) || reserving_check(reserving, err) ? -1 : 0;
 }
 
-static int read_options(const struct invocation *in, struct supervisor_options *out) {
+/* The cluster's own queue decides when it starts; nothing is reserved here. */
+static int check_there(const struct launch *launch, struct venue *venue,
+                       struct supervisor_options *options, struct error *err) {
+    if (launch->prepare)
+        return error_set(err, ERROR_INVALID,
+                         "a run on a cluster takes nothing over from another yet, neither outputs "
+                         "nor code; 'myelin restart' begins it anew");
+    venue->options.timeout_ms = options->timeout_ms;
+    options->elsewhere = &venue->maker;
+    return 0;
+}
+
+static int rehearse_there(const struct venue *venue) {
+    printf("it would be submitted to %s, namespace %s; whether it starts at once is for the "
+           "cluster to say\n",
+           venue->maker.cluster, venue->maker.namespace);
+    return STATUS_OK;
+}
+
+/* Returns the exit status. */
+static int check_and_start(const struct invocation *in, const struct launch *launch,
+                           struct loaded *loaded, struct reserving *reserving,
+                           struct supervisor_options *options) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct venue venue = { 0 };
+    struct error err;
+    int status = runs_home(&arena, &options->home, &err) ||
+                 venue_choose(in, loaded, options->home, &venue, &err);
+
+    print_diags(loaded);
+    if (status == 0)
+        status = (venue.is_chosen ? check_there(launch, &venue, options, &err)
+                                  : check_here(loaded->plan, reserving, options, &err)) ||
+                 go_to(launch->directory, &err);
+    if (status) {
+        if (err.message[0])
+            fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        status = STATUS_RUN_OWN_FAILURE;
+    } else if (!invocation_has(in, "dry-run")) {
+        status = start(in, loaded, options, &arena);
+    } else {
+        status = venue.is_chosen ? rehearse_there(&venue)
+                                 : rehearse_start(in, launch, reserving, options->home);
+    }
+    venue_release(&venue);
+    return status;
+}
+
+int launch_read_options(const struct invocation *in, struct supervisor_options *out) {
     int64_t grace_ms = RUN_GRACE_MS, timeout_ms = QUEUE_NO_TIMEOUT;
     int64_t backoff_ms = AGAIN_DELAY_FIRST_MS;
     uint32_t max_processes = 0;
@@ -389,7 +431,7 @@ int launch_run(const struct invocation *in, const struct launch *launch) {
     struct preparing preparing = { .launch = launch,
                                    .takes_snapshot = launch->code == LAUNCH_CODE_FOUND &&
                                                      invocation_has(in, "snapshot") };
-    int status = read_options(in, &options);
+    int status = launch_read_options(in, &options);
 
     if (status)
         return status;
@@ -397,9 +439,10 @@ int launch_run(const struct invocation *in, const struct launch *launch) {
     options.prepare = prepare;
     options.prepare_context = &preparing;
     load(in, launch->file, &loaded);
-    print_diags(&loaded);
     status = STATUS_RUN_OWN_FAILURE;
-    if (loaded.plan) {
+    if (!loaded.plan) {
+        print_diags(&loaded);
+    } else {
         reserving_init(&reserving, in, loaded.plan);
         status = check_and_start(in, launch, &loaded, &reserving, &options);
         reserving_release(&reserving);

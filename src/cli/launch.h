@@ -9,6 +9,7 @@
 
 #include "cli/load.h"
 #include "cli/reserve.h"
+#include "cli/venue.h"
 #include "store/origin.h"
 #include "supervise/supervisor.h"
 
@@ -33,6 +34,7 @@
     { .name = "detach", .letter = 'd', .help = "print the run's id and leave it to itself" },      \
     { .name = "stop-on-hangup", .help = "stop the run when the terminal is closed" },              \
     RESERVE_OPTIONS,                                                                               \
+    VENUE_OPTIONS,                                                                                 \
     { .name = "timeout", .argument = "SECONDS",                                                    \
       .help = "give up when its turn has not come by then; it waits as long as it takes unless "   \
               "said" },                                                                            \
@@ -61,6 +63,9 @@ bool launch_is_interrupted(void);
 
 /* Returns the exit status. */
 int launch_run(const struct invocation *in, const struct launch *launch);
+
+/* The options that are about the supervisor. Returns 0, or the exit status of a misuse. */
+MUST_CHECK int launch_read_options(const struct invocation *in, struct supervisor_options *out);
 
 /* Rows for a command's exit statuses. */
 extern const struct status_help launch_statuses[];

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cli/report.h"
 #include "cli/runs.h"
+#include "cli/takeover.h"
 #include "store/owner.h"
 #include "supervise/keeper.h"
 
@@ -154,10 +155,11 @@ static int tell_target(struct target *target, const struct stopping *stopping, s
         fprintf(stderr, "myelin: run %s: %s %u task%s\n", run.rundir.id,
                 stopping->signal == KEEPER_KILL ? "killing" : "stopping", run.n_tasks,
                 run.n_tasks == 1 ? "" : "s");
-        status = stopping_tell(&target->rundir, stopping, &target->was_living, err);
+        status = take_over_if_alone(&run, err) ||
+                 stopping_tell(&target->rundir, stopping, &target->was_living, err);
     }
     record_release(&run);
-    return status;
+    return status ? -1 : 0;
 }
 
 /* What came of it, by the record that was read when the waiting was over. */

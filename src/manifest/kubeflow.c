@@ -9,6 +9,9 @@
 #include "base/attr.h"
 #include "manifest/build.h"
 
+/* Nobody deleted it by then: whoever watched it is gone, and so are what its pods hold. */
+enum { FINISHED_JOB_S = 24 * 3600 };
+
 static const struct kubeflow_kind kinds[FRAMEWORK_COUNT] = {
     [FRAMEWORK_TENSORFLOW] = { "TFJob",
                                "tfjobs",
@@ -290,8 +293,11 @@ static struct node run_policy(struct build *build) {
     struct tree policy = tree_map(build->arena), scheduling = tree_map(build->arena);
 
     /* Pods that ended stay until the job is deleted: their logs and their ends are read from them.
-     */
-    tree_text(&policy, "cleanPodPolicy", "Running");
+     * A PyTorchJob is over with its master; the ranks that take a moment longer are left in peace,
+     * as each of them has to succeed. */
+    tree_text(&policy, "cleanPodPolicy",
+              build->plan->framework == FRAMEWORK_PYTORCH ? "None" : "Running");
+    tree_int(&policy, "ttlSecondsAfterFinished", FINISHED_JOB_S);
     tree_int(&policy, "backoffLimit", 0);
     if (cluster->deadline_s)
         tree_int(&policy, "activeDeadlineSeconds", cluster->deadline_s);

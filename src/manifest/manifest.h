@@ -50,6 +50,7 @@ struct manifest_run {
     const char *id;   /* "7" */
     const char *uuid; /* 32 hexadecimal digits */
     uint32_t attempt; /* how often the gang was started before */
+    uint32_t grace_s; /* that tasks get when they are stopped; 0: as the cluster has it */
     const char *owner, *project;
     const char *outputs_of; /* the uuid of the run whose outputs it goes on with; NULL: its own */
     const char *owner_uid;  /* native: the uid of the ConfigMap once it exists; NULL: not yet */

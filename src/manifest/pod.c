@@ -394,6 +394,8 @@ struct tree pod_spec(struct build *build, const struct pod_input *input) {
     tree_put(&spec, "containers", tree_node(&containers));
     add_placement(build, &spec, input->profile);
     tree_put(&spec, "volumes", tree_node(&volumes.volumes));
+    if (build->input->run.grace_s > 0)
+        tree_int(&spec, "terminationGracePeriodSeconds", build->input->run.grace_s);
     /* Else each service of the namespace adds variables to every task, by the thousand. */
     tree_bool(&spec, "enableServiceLinks", false);
     return spec;

@@ -150,7 +150,8 @@ static void on_submitted(void *context) {
 static void on_waits(void *context, const char *sentence) {
     struct run *run = context;
 
-    run->observer.waits(run->observer.context, sentence);
+    if (run->state.phase < RUN_RUNNING)
+        run->observer.waits(run->observer.context, sentence);
 }
 
 static uint64_t delivered(void *context, uint32_t rank) {

@@ -176,7 +176,7 @@ static void take(struct logstream *log, const char *bytes, size_t n, bool is_who
             log->at.part = log->line_part;
         }
     }
-    if (n > known)
+    if (n > known && log->line_ns)
         tell(log, bytes + known, n - known, out, context);
 }
 

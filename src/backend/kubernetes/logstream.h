@@ -10,7 +10,7 @@
  *   at the end of the container:  logstream_finish
  *
  * A line is told whole, once its end has come; only one longer than LOGSTREAM_LINE is told in
- * parts. A line without a moment is the node's own word, and told as it is.
+ * parts. A line without a moment is the node's own word (that a log is gone, say), and left out.
  */
 #ifndef BACKEND_KUBERNETES_LOGSTREAM_H
 #define BACKEND_KUBERNETES_LOGSTREAM_H

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How far the log of each task was read from its pod, in a file beside the logs: one slot a task,
+ * written after the bytes that it speaks of. A slot that is cut or damaged counts as none, and the
+ * log is then compared by its size alone.
+ */
+#ifndef BACKEND_KUBERNETES_CURSORS_H
+#define BACKEND_KUBERNETES_CURSORS_H
+
+#include "backend/kubernetes/logstream.h"
+
+struct cursors {
+    int fd; /* -1: nothing is kept */
+};
+
+/* Opens or makes the file in the directory; without it, a process that takes over reads all logs
+ * from their beginning. */
+void cursors_open(struct cursors *cursors, const char *directory);
+void cursors_close(struct cursors *cursors);
+
+/* Zeroed where nothing is known. */
+struct logstream_cursor cursors_read(const struct cursors *cursors, uint32_t rank);
+void cursors_write(const struct cursors *cursors, uint32_t rank, const struct logstream_cursor *at);
+
+#endif
