@@ -18,6 +18,7 @@
 #include "cli/watch.h"
 #include "code/snapshot.h"
 #include "plan/plan.h"
+#include "store/owner.h"
 #include "store/request.h"
 #include "supervise/again.h"
 #include "supervise/supervise.h"
@@ -91,6 +92,7 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
     struct run_record record;
     enum watch_outcome outcome;
     struct error err;
+    pid_t owner;
     int status;
 
     report_start(stderr, plan, rundir);
@@ -100,6 +102,13 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
         return STATUS_RUN_OWN_FAILURE;
     }
     status = outcome == WATCH_LEFT ? STATUS_INTERRUPTED : record.exit_status;
+    if (outcome == WATCH_LEFT && record.backend && !owner_lives(rundir, &owner)) {
+        fprintf(stderr,
+                "myelin: nobody watches run %s here any more; it goes on, and 'myelin attach %s' "
+                "watches it again\n",
+                rundir->id, rundir->id);
+        status = STATUS_RUN_OWN_FAILURE;
+    }
     if (outcome == WATCH_OVER)
         report_end(stderr, &record);
     if (as_json && runs_print_json(&record))

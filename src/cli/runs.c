@@ -37,32 +37,12 @@ int runs_find(const char *text, struct arena *arena, struct rundir *out, struct 
     return runs_home(arena, &home, err) || find_run(home, text, arena, out, err) ? -1 : 0;
 }
 
-static bool is_of_this_boot(const struct run_record *record) {
-    char boot[BOOT_TEXT];
-
-    return record->monotonic_s >= 0 && record->boot_id &&
-           strcmp(record->boot_id, boot_id(boot)) == 0;
-}
-
-/* By the clock of the journal, where that is this boot's. Else by the wall clock since the newest
- * line: that may have been set back meanwhile, and a run never gets younger by it. */
-double runs_elapsed(const struct run_record *record) {
-    double counted = 0;
-    int64_t since_us;
-
-    if (is_of_this_boot(record))
-        counted = (double)clock_monotonic_us() / 1e6 - record->monotonic_s;
-    else if (time_read(record->updated_at, &since_us))
-        counted = record->elapsed_s + (double)(clock_wall_us() - since_us) / 1e6;
-    return counted > record->elapsed_s ? counted : record->elapsed_s;
-}
-
 int64_t runs_now_us(const struct run_record *record) {
     int64_t created_us;
 
-    if (!is_of_this_boot(record) || !time_read(record->created_at, &created_us))
+    if (!record_is_of_this_boot(record) || !time_read(record->created_at, &created_us))
         return clock_wall_us();
-    return created_us + (int64_t)((runs_elapsed(record) - record->created_s) * 1e6);
+    return created_us + (int64_t)((record_elapsed(record) - record->created_s) * 1e6);
 }
 
 static bool is_here(const struct run_record *record) {
@@ -94,7 +74,7 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
     if (!record->uuid || state_is_final(record->state))
         return 0;
     if (owner_lives(rundir, &pid)) {
-        record->elapsed_s = runs_elapsed(record);
+        record->elapsed_s = record_elapsed(record);
         return 0;
     }
     record_release(record);
@@ -164,7 +144,7 @@ struct time_text runs_file_time(struct timespec at) {
 }
 
 const char *runs_ago(struct arena *arena, const struct run_record *run, double elapsed_s) {
-    return run->created_at ? runs_age(arena, runs_elapsed(run) - elapsed_s) : "";
+    return run->created_at ? runs_age(arena, record_elapsed(run) - elapsed_s) : "";
 }
 
 const char *runs_bytes(struct arena *arena, uint64_t n) {
@@ -262,7 +242,7 @@ int runs_print_json(struct run_record *run) {
     struct json json;
 
     if (!state_is_final(run->state))
-        run->elapsed_s = runs_elapsed(run);
+        run->elapsed_s = record_elapsed(run);
     json_init(&json, JSON_PRETTY, json_to_file, stdout);
     write_run_json(&json, run);
     return json_finish(&json, &err);

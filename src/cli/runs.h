@@ -32,9 +32,6 @@ MUST_CHECK int runs_find(const char *text, struct arena *arena, struct rundir *o
  * the caller. */
 MUST_CHECK int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err);
 
-/* The seconds since a run was made, whether it lives or not. */
-double runs_elapsed(const struct run_record *record);
-
 /* For a command line that names no RUN: says so and returns the exit status. */
 int runs_misuse_without_run(const struct invocation *invocation);
 

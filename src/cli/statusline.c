@@ -91,7 +91,7 @@ void statusline_update(struct statusline *status, const struct run_record *recor
     n = snprintf(status->text, sizeof status->text, "%s · %u/%u task%s · %s%s · %s",
                  record->phase ? record->phase : state_name(record->state), running,
                  record->n_tasks, record->n_tasks == 1 ? "" : "s", cpu, memory,
-                 duration_text(runs_elapsed(record)).text);
+                 duration_text(record_elapsed(record)).text);
     status->columns = 0;
     for (int i = 0; i < n && i < (int)sizeof status->text; i++)
         status->columns += (status->text[i] & 0xc0) != 0x80;

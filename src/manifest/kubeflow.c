@@ -189,6 +189,13 @@ static const char *rank_script(struct build *build, const struct variables *mast
                         own_exports(build, master), own_exports(build, workers));
 }
 
+/* mpirun knows itself by the address of its name, and gives up where a name has none yet: the
+ * cluster takes a moment to know the pods that it has just started. */
+static const char wait_for_names[] =
+    "if command -v getent >/dev/null 2>&1 && [ -r \"$OMPI_MCA_orte_default_hostfile\" ]; then "
+    "while read -r h rest; do i=0; until getent hosts \"$h\" >/dev/null || [ $i -ge 60 ]; do "
+    "i=$((i + 1)); sleep 1; done; done <\"$OMPI_MCA_orte_default_hostfile\"; fi; ";
+
 /* The launcher: mpirun over the hosts that the operator lists, itself the first. Ranks elsewhere
  * get their variables from mpirun alone, by name, if they are set here. The script of the ranks
  * is $0, so that nothing is quoted twice. */
@@ -206,11 +213,11 @@ static struct node mpi_command(struct build *build, const struct variables *mast
     tree_add_text(&words, "-c");
     tree_add_text(&words, kubernetes_escape(
                               arena_printf(arena,
-                                           "x=; for v in %s; do "
+                                           "%sx=; for v in %s; do "
                                            "eval \"[ -z \\\"\\${$v+set}\\\" ]\" || x=\"$x -x $v\"; "
                                            "done; exec mpirun --allow-run-as-root --bind-to none "
                                            "-np %" PRIu32 " $x /bin/sh -c \"$0\" sh \"$@\"",
-                                           names, build->plan->n_tasks),
+                                           wait_for_names, names, build->plan->n_tasks),
                               0, arena));
     tree_add_text(&words, kubernetes_escape(rank_script(build, master, workers), 0, arena));
     for (uint32_t i = 0; i < user.count; i++)

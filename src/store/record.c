@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "codec/json.h"
 #include "codec/json_read.h"
+#include "store/host.h"
 
 enum {
     JOURNAL_MAX = 1 << 30,
@@ -442,4 +444,24 @@ struct plan record_plan(const struct run_record *record) {
 
     memcpy(plan.n_role, record->n_role, sizeof plan.n_role);
     return plan;
+}
+
+bool record_is_of_this_boot(const struct run_record *record) {
+    char boot[BOOT_TEXT];
+
+    return record->monotonic_s >= 0 && record->boot_id &&
+           strcmp(record->boot_id, boot_id(boot)) == 0;
+}
+
+/* By the clock of the journal, where that is this boot's. Else by the wall clock since the newest
+ * line: that may have been set back meanwhile, and a run never gets younger by it. */
+double record_elapsed(const struct run_record *record) {
+    double counted = 0;
+    int64_t since_us;
+
+    if (record_is_of_this_boot(record))
+        counted = (double)clock_monotonic_us() / 1e6 - record->monotonic_s;
+    else if (time_read(record->updated_at, &since_us))
+        counted = record->elapsed_s + (double)(clock_wall_us() - since_us) / 1e6;
+    return counted > record->elapsed_s ? counted : record->elapsed_s;
 }

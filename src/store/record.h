@@ -112,6 +112,10 @@ MUST_CHECK int record_read(struct run_record *record, const struct rundir *rundi
 /* The number of the newest attempt, from 0. */
 uint32_t record_attempt(const struct run_record *record);
 
+bool record_is_of_this_boot(const struct run_record *record);
+/* The seconds since a run was made, whether it lives or not. */
+double record_elapsed(const struct run_record *record);
+
 /* The names of its tasks, for fold_tasks and the like: a plan without profiles. Borrowed. */
 struct plan record_plan(const struct run_record *record);
 

@@ -398,7 +398,7 @@ static int take_over(struct supervisor *supervisor, struct arena *arena, struct 
     journal_close(&supervisor->journal);
     if (record_read(&supervisor->seen, &supervisor->rundir, err) ||
         journal_reopen(&supervisor->journal, &supervisor->rundir, supervisor->seen.seq,
-                       supervisor->seen.elapsed_s, err))
+                       record_elapsed(&supervisor->seen), err))
         return -1;
     past_read(&supervisor->seen, arena, &supervisor->past);
     supervisor->journal.attempt = record_attempt(&supervisor->seen);

@@ -185,6 +185,7 @@ fill_training() {
     done
     ln -s python3 "$1/usr/bin/python"
     ln -s mpirun.openmpi "$1/usr/bin/mpirun"
+    mkdir "$1/examples" && cp -R "$here"/../../examples/{pytorch,horovod} "$1/examples/" || return 1
     ssh_files "$1" || return 1
     wheel=$(horovod_wheel) || return 0
     mkdir -p "$1/usr/local/lib/python3.11/dist-packages"
@@ -228,7 +229,7 @@ stamp_of_image() { # image
         cat "$cache/bin/$1.stamp" 2>/dev/null
         [ "$1" != kubectl-delivery ] || cat "$cache/bin/kubernetes.stamp"
         dpkg-query -W busybox-static $(packages_of "$1") 2>/dev/null
-        [ "$1" != training ] || horovod_wheel
+        [ "$1" != training ] || { horovod_wheel; cat "$here"/../../examples/{pytorch,horovod}/train.py; }
     } | cksum
 }
 

@@ -175,8 +175,10 @@ static void tell_ends(struct kubeflow *k) {
     if (!k->pods_synced)
         return;
     while ((task = first_end(k)) && !waits_for_log(task)) {
-        const struct task_end end = end_of(&task->pod);
+        struct task_end end = end_of(&task->pod);
 
+        if (task->pod.end == POD_DELETED && k->job_says[0] && !k->is_job_there)
+            end.message = k->job_says; /* it went with its job */
         if (task->follower && !task->is_log_done) {
             char sentence[SENTENCE_MOST];
 
@@ -426,17 +428,27 @@ static void look_at_clock(struct kubeflow *k) {
     }
 }
 
-/* A job that is over takes the tasks with it that never had a pod, or whose pod nobody sees. */
+/* A job that is over makes no more pods: who has none by then gets none. Who has one goes on. */
+static void end_those_without_pods(struct kubeflow *k) {
+    for (uint32_t rank = 0; rank < k->gang.n_tasks; rank++) {
+        struct task_pod *task = &k->tasks[rank];
+
+        if (!task->is_ended && !task->has_end && !task->is_there)
+            tell_end(task, &(struct task_end){ .kind = TASK_NOT_STARTED, .message = k->job_says });
+    }
+}
+
 static void look_at_job(struct kubeflow *k) {
     const bool is_gone = k->jobs_synced && !k->is_job_there && k->stage == STAGE_WATCHING;
 
     if (is_gone && !k->is_stopping && k->pods_synced) {
         if (k->job_over_us == 0)
             k->job_over_us = clock_monotonic_us();
-        snprintf(k->job_says, sizeof k->job_says, "the %s %s was deleted", k->kind->kind, k->name);
+        snprintf(k->job_says, sizeof k->job_says, "somebody deleted the %s %s", k->kind->kind,
+                 k->name);
     }
-    if (!k->is_stopping && is_past(k->job_over_us, JOB_PATIENCE_MS))
-        end_all(k, k->job_says);
+    if (!k->is_stopping && is_past(k->job_over_us, JOB_PATIENCE_MS) && !first_end(k))
+        end_those_without_pods(k);
 }
 
 static void finish_if_nothing_is_left(struct kubeflow *k) {
@@ -511,7 +523,10 @@ static void on_job(void *context, const struct watch_event *event) {
     char why[SENTENCE_MOST];
 
     k->is_job_there = event->kind != WATCH_DELETED;
-    if (event->object && job_is_over(event->object, why, sizeof why) && k->job_over_us == 0) {
+    if (!k->is_job_there && !k->is_stopping)
+        snprintf(k->job_says, sizeof k->job_says, "somebody deleted the %s %s", k->kind->kind,
+                 k->name);
+    if (k->is_job_there && job_is_over(event->object, why, sizeof why) && k->job_over_us == 0) {
         k->job_over_us = clock_monotonic_us();
         snprintf(k->job_says, sizeof k->job_says, "the %s has ended: %.300s", k->kind->kind, why);
     }

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# Runs on a real cluster, as jobs of Kubeflow's operators: they look like runs of this machine.
+. "$TESTS/conformance/cluster.sh"
+alone=yes
+limit=300
+
+# on_cluster ARGUMENT...: myelin where the API server is reached, by the kubeconfig alone.
+on_cluster() {
+    MYELIN_HOME="$SCRATCH/home/.myelin" MYELIN_CONFORMANCE_MARK="$MARK" cluster enter "$MYELIN" "$@" >out 2>err
+    status=$?
+}
+# submit FILE [OPTION...]: runs it in the namespace of the law.
+submit() { on_cluster run --plain --on kubernetes --namespace "$namespace" "$@"; }
+
+# job FRAMEWORK COMMAND: a master, two workers, and a parameter server where there are any.
+job() {
+    local servers=
+    case $1 in tensorflow | mxnet) servers="n_ps: 1" ;; esac
+    cat >job.yml <<EOF
+version: 1
+kind: experiment
+backend: kubeflow
+framework: $1
+build: {image: "${image:-myelin.test/small:1}"}
+environment:
+  replicas:
+    n_workers: 2
+    $servers
+    default_worker:
+      resources: {memory: {limits: 128}}
+run:
+  cmd: |
+    $2
+EOF
+}
+
+expect_nothing_left() {
+    wait_for 60 "no pod left" no_pods
+    [ -z "$(kubectl get tfjobs,pytorchjobs,mxjobs,mpijobs -o name)" ] || fail "a job is left"
+}
+no_pods() { [ -z "$(kubectl get pods -o name)" ]; }
+
+# The environment of each task, beside what the same file gives processes of this machine.
+expect_environments() { # framework task...
+    local framework=$1 task
+    shift
+    sed 's/^backend: .*/backend: native/' job.yml >here.yml
+    myelin run --plain here.yml
+    expect_status 0
+    for task; do
+        myelin plan here.yml --task "$task" --json
+        cp out plan.json
+        "$TESTS/conformance/environments.py" "$framework" plan.json "$SCRATCH/home/.myelin/runs/2/logs/$task.log" \
+            "$SCRATCH/home/.myelin/runs/1/logs/$task.log" "$TESTS/../docs/kubernetes.md" >differences ||
+            { cat differences; fail "$task does not see in its pod what it sees here"; }
+    done
+}
+
+# -- each framework
+
+test_tensorflow_runs_as_a_tfjob_and_sees_what_it_sees_here() {
+    in_namespace tensorflow
+    job tensorflow 'env; sleep 1; if [ "$MYELIN_ROLE" = ps ]; then exec sleep 300; fi'
+    submit job.yml
+    expect_status 0
+    expect_err '^run 1 succeeded'
+    expect_nothing_left
+    expect_environments tensorflow master.0 worker.0 worker.1
+}
+
+test_pytorch_runs_as_a_pytorchjob_and_sees_what_it_sees_here() {
+    in_namespace pytorch
+    job pytorch 'env; sleep 1'
+    submit job.yml
+    expect_status 0
+    expect_nothing_left
+    expect_environments pytorch master.0 worker.0 worker.1
+}
+
+test_mxnet_runs_as_an_mxjob_and_sees_what_it_sees_here() {
+    in_namespace mxnet
+    job mxnet 'env; sleep 1'
+    submit job.yml
+    expect_status 0
+    expect_nothing_left
+    expect_environments mxnet master.0 worker.0 worker.1 ps.0
+}
+
+test_horovod_trains_as_an_mpijob_whose_launcher_is_rank_0() {
+    load_training
+    in_namespace horovod
+    sed 's/^framework: horovod/&\nbackend: kubeflow/; s/n_workers: 3/n_workers: 1/' examples/horovod/polyaxonfile.yml >job.yml
+    submit job.yml --image myelin.test/mpi:1 -P epochs=3
+    expect_status 0
+    expect_out 'rank 0 of 2: weights equal'
+    expect_out 'rank 1 of 2: weights equal'
+    expect_nothing_left
+}
+
+test_pytorch_trains_in_pods() {
+    load_training
+    in_namespace training
+    sed 's/^framework: pytorch/&\nbackend: kubeflow/; s/n_workers: 3/n_workers: 1/' examples/pytorch/polyaxonfile.yml >job.yml
+    submit job.yml --image myelin.test/pytorch:1 -P epochs=3
+    expect_status 0
+    expect_out '^master\.0 .*rank 0 of 2: weights equal$'
+    expect_out '^worker\.0 .*rank 1 of 2: weights equal$'
+    expect_learned_in_part
+    expect_nothing_left
+}
+
+# -- what goes wrong
+
+test_the_task_that_failed_first_is_named_with_its_code() {
+    in_namespace failure
+    job pytorch 'echo up; if [ "$RANK" = 2 ]; then sleep 1; echo broken; exit 3; fi; sleep 300'
+    submit job.yml --grace 2
+    expect_status 3
+    expect_blamed worker.1
+    expect_err 'exited with code 3'
+    expect_err 'stopped because of it: master\.0, worker\.0'
+    expect_nothing_left
+}
+
+test_a_task_over_its_memory_limit_is_told_with_the_figure() {
+    in_namespace memory
+    job pytorch 'if [ "$RANK" = 1 ]; then exec tail /dev/zero; fi; sleep 300'
+    submit job.yml --grace 2
+    expect_status 137
+    expect_blamed worker.0
+    expect_err 'memory limit of 128 MiB'
+    expect_nothing_left
+}
+
+test_what_no_node_can_take_waits_with_the_figures_of_the_scheduler() {
+    in_namespace large
+    job pytorch 'sleep 300'
+    sed 's/memory: {limits: 128}/cpu: {requests: 500}/' job.yml >large.yml
+    submit large.yml --timeout 10 --grace 1
+    expect_status 125
+    expect_err 'no node can take the pod: .*Insufficient cpu'
+    expect_nothing_left
+}
+
+test_an_image_that_is_not_there_is_named() {
+    in_namespace image
+    job pytorch 'true'
+    submit job.yml --image myelin.test/nowhere:1
+    expect_status 125
+    expect_err 'could not be started: the image myelin.test/nowhere:1 cannot be pulled'
+    expect_nothing_left
+}
+
+test_a_command_that_is_not_in_the_image_is_told() {
+    in_namespace command
+    job pytorch 'no-such-program --now'
+    submit job.yml --grace 1
+    [ "$status" -eq 127 ] || [ "$status" -eq 125 ] || fail "exit status $status"
+    expect_err 'no-such-program'
+    expect_nothing_left
+}
+
+# started COMMAND: the job runs in the background, and all its tasks are up.
+start_long() {
+    job pytorch 'i=0; while [ $i -lt 45 ]; do echo line $i; i=$((i + 1)); sleep 1; done'
+    submit job.yml --grace 1 -d
+    expect_status 0
+    wait_for 90 "the tasks" all_up
+}
+all_up() { [ "$(kubectl get pods --no-headers 2>/dev/null | grep -c ' Running ')" = 3 ]; }
+attached() { on_cluster attach --from-start --plain 1; }
+
+test_a_pod_that_somebody_deletes_fails_the_run() {
+    in_namespace pod
+    start_long
+    kubectl delete "$(kubectl get pods -o name | grep worker-1)" --wait=false >/dev/null
+    attached
+    expect_status 125
+    expect_err 'worker\.1 was lost: somebody deleted the pod'
+    expect_nothing_left
+}
+
+test_a_job_that_somebody_deletes_fails_the_run() {
+    in_namespace job
+    start_long
+    kubectl delete pytorchjobs --all --wait=false >/dev/null
+    attached
+    expect_status 125
+    expect_err 'was lost: somebody deleted the PyTorchJob'
+    expect_nothing_left
+}
+
+test_stopping_a_run_deletes_its_job() {
+    in_namespace stop
+    start_long
+    on_cluster stop 1
+    expect_status 0
+    expect_err 'run 1 was stopped'
+    expect_nothing_left
+}
+
+# -- who watches it
+
+lines_of() { wc -l <"$SCRATCH/home/.myelin/runs/1/logs/$1.log"; }
+supervisor() { # the child of the keeper
+    grep -lsE "^PPid:[[:space:]]+$(cat "$SCRATCH/home/.myelin/runs/1/lock")\$" /proc/[0-9]*/status | sed -E 's,/proc/([0-9]+)/.*,\1,'
+}
+expect_every_line_once() {
+    local task
+    for task in master.0 worker.0 worker.1; do
+        [ "$(lines_of $task)" = 45 ] || fail "the log of $task has $(lines_of $task) lines, not 45"
+        seq -f 'line %.0f' 0 44 | cmp -s - "$SCRATCH/home/.myelin/runs/1/logs/$task.log" || fail "the log of $task is not as it was written"
+    done
+}
+
+test_a_supervisor_that_is_killed_is_followed_by_another() {
+    in_namespace killed
+    start_long
+    kill -KILL "$(supervisor)"
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}
+
+test_a_run_that_nobody_watches_goes_on_and_is_taken_over() {
+    local keeper
+    in_namespace alone
+    start_long
+    keeper=$(cat "$SCRATCH/home/.myelin/runs/1/lock")
+    kill -STOP "$keeper"
+    kill -KILL "$(supervisor)" "$keeper"
+    sleep 2
+    on_cluster status 1
+    expect_out "nobody watches it here; 'myelin attach 1' does so again"
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}
+
+test_an_api_server_that_is_killed_and_comes_back_changes_nothing() {
+    in_namespace outage
+    start_long
+    cluster halt apiserver KILL
+    sleep 3
+    cluster resume apiserver
+    attached
+    expect_status 0
+    expect_every_line_once
+    wait_for 60 "the API server" kubectl get --raw /readyz
+    expect_nothing_left
+}
