@@ -168,6 +168,8 @@ void kubeflow_check(struct build *build) {
 
 /* ---- MPI ---- */
 
+#define MPI_HOSTS "/myelin/logs/hosts" /* on the volume of the pod: the image may be read-only */
+
 /* " NAME=value" for each variable that is a task's own; the shell's $i is its index. */
 static const char *own_exports(struct build *build, const struct variables *variables) {
     struct arena *arena = build->arena;
@@ -189,12 +191,15 @@ static const char *rank_script(struct build *build, const struct variables *mast
                         own_exports(build, master), own_exports(build, workers));
 }
 
-/* mpirun knows itself by the address of its name, and gives up where a name has none yet: the
- * cluster takes a moment to know the pods that it has just started. */
-static const char wait_for_names[] =
-    "if command -v getent >/dev/null 2>&1 && [ -r \"$OMPI_MCA_orte_default_hostfile\" ]; then "
-    "while read -r h rest; do i=0; until getent hosts \"$h\" >/dev/null || [ $i -ge 60 ]; do "
-    "i=$((i + 1)); sleep 1; done; done <\"$OMPI_MCA_orte_default_hostfile\"; fi; ";
+/* mpirun gives up where a name has no address yet, and the cluster takes a moment to know the pods
+ * that it has just started. The launcher calls itself by the name that it has for itself, and so
+ * needs none to start its own rank; the others are waited for where the image can look them up. */
+static const char prepare_hosts[] =
+    "f=$OMPI_MCA_orte_default_hostfile; if [ -r \"$f\" ]; then h=${HOSTNAME:-$(hostname)}; "
+    "while read -r n s; do case $n in \"$h\".*) n=$h ;; esac; i=0; "
+    "until [ $i -ge 60 ] || ! command -v getent >/dev/null || getent hosts \"$n\" >/dev/null; do "
+    "i=$((i + 1)); sleep 1; done; echo \"$n $s\"; done <\"$f\" >" MPI_HOSTS " && "
+    "export OMPI_MCA_orte_default_hostfile=" MPI_HOSTS "; fi; ";
 
 /* The launcher: mpirun over the hosts that the operator lists, itself the first. Ranks elsewhere
  * get their variables from mpirun alone, by name, if they are set here. The script of the ranks
@@ -217,7 +222,7 @@ static struct node mpi_command(struct build *build, const struct variables *mast
                                            "eval \"[ -z \\\"\\${$v+set}\\\" ]\" || x=\"$x -x $v\"; "
                                            "done; exec mpirun --allow-run-as-root --bind-to none "
                                            "-np %" PRIu32 " $x /bin/sh -c \"$0\" sh \"$@\"",
-                                           wait_for_names, names, build->plan->n_tasks),
+                                           prepare_hosts, names, build->plan->n_tasks),
                               0, arena));
     tree_add_text(&words, kubernetes_escape(rank_script(build, master, workers), 0, arena));
     for (uint32_t i = 0; i < user.count; i++)
