@@ -296,6 +296,15 @@ def test_an_attempt_that_there_is_not_is_refused_with_those_that_there_are(scena
     assert myelin(scenario, "logs", "1", "--attempt", "x").status == 2
 
 
+def wait_until_open(process, part):
+    """Until the process has a file open whose path has that part."""
+    deadline = time.monotonic() + 20
+    folder = f"/proc/{process.pid}/fd"
+    while not any(part in os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if os.path.islink(f"{folder}/{fd}")):
+        assert time.monotonic() < deadline, "it opens nothing"
+        time.sleep(0.02)
+
+
 def test_who_follows_the_logs_is_taken_along_to_the_next_attempt(scenario):
     text = """
         echo "begin $MYELIN_ATTEMPT"
@@ -312,7 +321,7 @@ def test_who_follows_the_logs_is_taken_along_to_the_next_attempt(scenario):
     (scenario.directory / "go.0").touch()
     scenario.wait_for("up.1")
     late = scenario.start("attach", run)
-    time.sleep(0.2)
+    wait_until_open(late, "/logs/attempt-1/")
     (scenario.directory / "go.1").touch()
     for follower in followers:
         out = follower.communicate(timeout=20)[0].decode()
