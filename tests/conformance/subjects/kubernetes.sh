@@ -95,31 +95,6 @@ test_an_mxjob_succeeds_with_the_environment_on_record() {
     expect_environments mxnet.environment
 }
 
-test_an_mpijob_runs_horovod_on_its_workers() {
-    load_training
-    in_namespace mpi
-    apply "$TESTS/cluster/jobs/mpi.yaml"
-    expect_succeeded mpijob mpi 200
-    kubectl logs -l training.kubeflow.org/job-role=launcher --tail=-1 >out
-    expect_out 'rank 0 of 2 total 3.0'
-    expect_out 'rank 1 of 2 total 3.0'
-    expect_environments mpi.environment
-}
-
-test_pytorch_trains_in_pods() {
-    load_training
-    in_namespace training
-    kubectl create configmap program --from-file=examples/pytorch/train.py >/dev/null || fail "no config map"
-    sed 's/replicas: 2/replicas: 1/; s,small:1,pytorch:1,
-        s,command: .*,command: [python3\, /program/train.py\, --epochs=3\, --lr=0.02]\n              volumeMounts: [{name: program\, mountPath: /program}],
-        s,^\( *\)containers:,\1volumes: [{name: program\, configMap: {name: program}}]\n&,' "$TESTS/cluster/jobs/pytorch.yaml" >job.yaml
-    apply job.yaml
-    expect_succeeded pytorchjob pytorch 240
-    kubectl logs pytorch-master-0 >out
-    expect_out 'rank 0 of 2: weights equal$'
-    expect_learned_in_part
-}
-
 test_pods_outlive_the_api_server() {
     in_namespace outage
     kubectl run sleeper --image=myelin.test/small:1 --restart=Never --command -- sleep 600 >/dev/null || fail "no pod"
