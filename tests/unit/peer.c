@@ -15,6 +15,7 @@
 #include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -26,7 +27,8 @@ enum { PIECE_WAIT_US = 5000, GUARD_S = 30 };
 enum then { THEN_KEEP = PEER_KEEP, THEN_CLOSE = PEER_CLOSE, THEN_RESET = PEER_RESET, THEN_HANG };
 
 struct step {
-    char *bytes;
+    const char *part; /* of the first line of the requests that it answers; NULL: of any */
+    char *bytes;      /* NULL: it was served */
     int is_chunked;
     enum then then;
 };
@@ -36,8 +38,9 @@ struct connection {
     struct peer *peer;
     struct bufferevent *stream;
     struct event *timer;
-    struct step now; /* what is being sent; bytes NULL: nothing */
-    char *at;        /* its next piece */
+    const char *asked; /* the request that is served, or was last; NULL: none was */
+    struct step now;   /* what is being sent; bytes NULL: nothing */
+    char *at;          /* its next piece */
 };
 
 struct peer {
@@ -46,7 +49,7 @@ struct peer {
     uint16_t port;
     TAILQ_HEAD(, connection) connections;
     VEC(struct step) steps;
-    size_t next;
+    const char *part; /* of the steps that are added */
     VEC(char *) requests;
 };
 
@@ -125,7 +128,25 @@ static size_t request_length(const char *text, size_t n) {
     return n >= head + body ? head + body : 0;
 }
 
+static int is_asked(const char *request, const char *part) {
+    const char *found = part ? strstr(request, part) : request;
+
+    return found && found <= strstr(request, "\r\n");
+}
+
+/* The first step that is left for this request. */
+static struct step *step_for(struct peer *peer, const char *request) {
+    for (size_t i = 0; i < peer->steps.len; i++) {
+        struct step *step = &peer->steps.items[i];
+
+        if (step->bytes && is_asked(request, step->part))
+            return step;
+    }
+    return NULL;
+}
+
 static void serve(struct connection *connection) {
+    struct step *step;
     struct peer *peer = connection->peer;
     struct evbuffer *in = bufferevent_get_input(connection->stream);
     const size_t n = evbuffer_get_length(in);
@@ -144,10 +165,12 @@ static void serve(struct connection *connection) {
     }
     evbuffer_drain(in, len);
     *VEC_PUSH(&peer->requests) = text;
-    if (peer->next == peer->steps.len)
+    step = step_for(peer, text);
+    if (!step)
         fail_msg("the script has no answer to:\n%s", text);
-    connection->now = peer->steps.items[peer->next];
-    peer->steps.items[peer->next++].bytes = NULL;
+    connection->asked = text;
+    connection->now = *step;
+    step->bytes = NULL;
     connection->at = connection->now.bytes;
     event_active(connection->timer, 0, 0);
 }
@@ -226,7 +249,11 @@ uint16_t peer_port(const struct peer *peer) {
 }
 
 static void add(struct peer *peer, char *bytes, int is_chunked, enum then then) {
-    *VEC_PUSH(&peer->steps) = (struct step){ bytes, is_chunked, then };
+    *VEC_PUSH(&peer->steps) = (struct step){ peer->part, bytes, is_chunked, then };
+}
+
+void peer_for(struct peer *peer, const char *part) {
+    peer->part = part;
 }
 
 void peer_say(struct peer *peer, int status, const char *headers, const char *body) {
@@ -269,6 +296,52 @@ size_t peer_count(const struct peer *peer) {
 
 const char *peer_request(const struct peer *peer, size_t i) {
     return i < peer->requests.len ? peer->requests.items[i] : "";
+}
+
+/* ---- streams that are open ---- */
+
+/* The stream of the request, of the newest where there are several; NULL: none is open. */
+static struct connection *open_stream(struct peer *peer, const char *part) {
+    struct connection *connection, *found = NULL;
+
+    TAILQ_FOREACH(connection, &peer->connections, link)
+    if (connection->now.bytes && connection->now.then == THEN_HANG &&
+        is_asked(connection->asked, part))
+        found = connection;
+    return found;
+}
+
+static struct connection *wait_for_stream(struct peer *peer, const char *part) {
+    const time_t late = time(NULL) + GUARD_S;
+    const struct timeval step = { 0, PIECE_WAIT_US };
+    struct connection *connection;
+
+    while (!(connection = open_stream(peer, part))) {
+        if (time(NULL) > late)
+            fail_msg("nobody asks for %s", part);
+        event_base_loopexit(peer->loop, &step);
+        event_base_dispatch(peer->loop);
+    }
+    while (connection->at)
+        send_piece(connection);
+    return connection;
+}
+
+void peer_more(struct peer *peer, const char *part, const char *bytes) {
+    struct connection *connection = wait_for_stream(peer, part);
+
+    if (*bytes)
+        evbuffer_add_printf(bufferevent_get_output(connection->stream), "%zx\r\n%s\r\n",
+                            strlen(bytes), bytes);
+}
+
+void peer_end(struct peer *peer, const char *part, enum peer_then then) {
+    struct connection *connection = wait_for_stream(peer, part);
+
+    if (then == PEER_KEEP)
+        evbuffer_add_printf(bufferevent_get_output(connection->stream), "0\r\n\r\n");
+    connection->now.then = (enum then)then;
+    event_active(connection->timer, 0, 0);
 }
 
 static void on_guard(evutil_socket_t fd, short what, void *context) {

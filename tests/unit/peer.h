@@ -2,7 +2,7 @@
 /*
  * A server that does what a script says: it listens on loopback, answers each request with the next
  * step, in the order in which requests come, and keeps what it was asked. It runs on the loop of
- * the test.
+ * the test. Where several ask at once, steps are kept for the requests that peer_for names.
  *
  * It does what servers do to clients: answers whole, in pieces, cut, never, or with nonsense.
  */
@@ -39,6 +39,15 @@ void peer_raw(struct peer *peer, const char *bytes, enum peer_then then);
 void peer_stream(struct peer *peer, const char *pieces, enum peer_then then);
 /* The same that stays open for ever after its pieces. */
 void peer_hang(struct peer *peer, const char *pieces);
+
+/* The steps that follow are for requests whose first line has `part` in it ("POST /api"), which
+ * outlives the peer; NULL: for whichever comes. */
+void peer_for(struct peer *peer, const char *part);
+
+/* Sends more on the stream that hangs for such a request, or ends it as told; both wait for the
+ * request. */
+void peer_more(struct peer *peer, const char *part, const char *bytes);
+void peer_end(struct peer *peer, const char *part, enum peer_then then);
 
 /* What was asked so far: head and body of each request. */
 size_t peer_count(const struct peer *peer);
