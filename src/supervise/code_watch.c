@@ -53,8 +53,13 @@ static void on_more(evutil_socket_t fd, short what, void *context) {
     struct code_watch *watch = context;
 
     (void)fd, (void)what;
+    /* The wait closes what it has read to its end. The keeper holds the same pipe: what is closed
+     * before it is taken from the loop wakes the loop from then on, and nothing takes it out. */
+    event_del(watch->event);
     if (recorder_wait(&watch->recorder, 0))
         tell_last(watch);
+    else
+        event_add(watch->event, NULL);
 }
 
 void code_watch_await(struct code_watch *watch, struct event_base *base, struct journal *journal) {
@@ -70,6 +75,7 @@ void code_watch_await(struct code_watch *watch, struct event_base *base, struct 
 void code_watch_finish(struct code_watch *watch) {
     if (!watch->event)
         return;
+    event_del(watch->event);
     if (!recorder_wait(&watch->recorder, RECORDER_END_MS))
         chronicle_notice(watch->journal, "the repository is large: the run was over before its "
                                          "code was looked up");
