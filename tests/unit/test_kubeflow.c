@@ -282,7 +282,8 @@ static void who_takes_over_never_creates_and_repeats_no_byte(void **state) {
 
     takes_job(f);
     shows(f, LIST(JOB("2", "")), LIST(BOTH_RUN));
-    hang(f, LOG0, "2026-03-01T12:00:01.1Z one\n2026-03-01T12:00:01.1Z two\n");
+    hang(f, LOG0,
+         "2026-03-01T12:00:00.9Z old\n2026-03-01T12:00:01.1Z one\n2026-03-01T12:00:01.1Z two\n");
     hang(f, LOG1, "");
     launch(f);
     peer_more(f->peer, LOG1, "");
@@ -311,6 +312,9 @@ static void who_takes_over_never_creates_and_repeats_no_byte(void **state) {
     contains(f->told, "ended 1 exit 4; ");
     assert_true(strstr(f->told, "ended 1 exit 4; ") < strstr(f->told, "ended 0 exit 3; "));
     assert_true(strstr(f->told, "1:bye|") < strstr(f->told, "ended 1"));
+    /* Asked so, a node gives what it has of that second and after it. */
+    contains(asked(f, "sinceTime="), "master-0/log?");
+    contains(asked(f, "sinceTime="), "sinceTime=2026-03-01T12%3A00%3A01Z");
     deletes(f, MASTER_GOES WORKER_GOES);
     assert_int_equal(count_asked(f, "POST"), 1);
 }

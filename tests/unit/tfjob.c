@@ -241,8 +241,9 @@ void takes_job(struct fixture *f) {
 
 void deletes(struct fixture *f, const char *pods) {
     say(f, DELETE, 200, JOB("30", ""));
-    while (count_asked(f, DELETE) == 0)
+    for (int i = 0; i < 500 && count_asked(f, DELETE) == 0; i++)
         breathe(f);
+    assert_int_equal(count_asked(f, DELETE), 1);
     peer_more(f->peer, PODS, pods);
     peer_more(f->peer, JOBS, EVENT("DELETED", JOB("31", "")));
     wait_for(f, "gone;");
