@@ -33,7 +33,7 @@ static int check_here(const struct invocation *in, const struct plan *plan, stru
 /* Finds the cluster, and says what it is called. */
 static int find_cluster(struct venue *venue, struct error *err) {
     const struct kubernetes_settings *settings = &venue->settings->kubernetes;
-    struct kubeflow_options *options = &venue->options;
+    struct pods_options *options = &venue->options;
     const struct kubeconfig_request request = {
         .file = options->kubeconfig ? options->kubeconfig : settings->kubeconfig,
         .context = options->context ? options->context : settings->context,
@@ -46,10 +46,10 @@ static int find_cluster(struct venue *venue, struct error *err) {
     options->context = arena_text(&venue->arena, config.context, strlen(config.context));
     options->namespace = arena_text(&venue->arena, config.namespace, strlen(config.namespace));
     kubeconfig_release(&config);
-    venue->maker = (struct backend_maker){ .kind = "kubeflow",
+    venue->maker = (struct backend_maker){ .kind = pods_form_name(options->form),
                                            .cluster = options->context,
                                            .namespace = options->namespace,
-                                           .make = kubeflow_make,
+                                           .make = pods_make,
                                            .context = options };
     venue->is_chosen = true;
     return 0;
@@ -60,7 +60,7 @@ static int check_manifest(const struct venue *venue, struct diags *diags, struct
     const struct manifest_input input = {
         .plan = venue->options.plan,
         .settings = venue->settings,
-        .target = MANIFEST_KUBEFLOW,
+        .target = pods_form_target(venue->options.form),
         .run = { .id = "0",
                  .uuid = "00000000000000000000000000000000",
                  .owner = "owner",
@@ -93,13 +93,19 @@ static void take_options(const struct invocation *in, struct venue *venue) {
     venue->options.timeout_ms = -1;
 }
 
-static int check_backend(const struct plan *plan, struct error *err) {
-    if (plan->backend == BACKEND_KUBEFLOW)
-        return 0;
-    return error_set(err, ERROR_INVALID,
-                     "`backend: %s` does not run on a cluster yet: use `backend: kubeflow` there; "
-                     "'myelin render' prints what it comes to",
-                     backend_kind_name(plan->backend));
+/* Which form the file's `backend` means, where it can be run. */
+static int choose_form(struct venue *venue, struct diags *diags, struct error *err) {
+    const struct plan *plan = venue->options.plan;
+    enum manifest_target target;
+
+    if (manifest_target_of(plan, diags, &target))
+        return error_set(err, ERROR_INVALID, "%s", "");
+    if (target == MANIFEST_NATIVE && plan->framework == FRAMEWORK_HOROVOD)
+        return error_set(err, ERROR_INVALID,
+                         "nothing serves Horovod's rendezvous in pods of our own yet: use "
+                         "`backend: kubeflow`, which runs it as an MPIJob");
+    venue->options.form = pods_form_of(target);
+    return 0;
 }
 
 int venue_choose(const struct invocation *in, struct loaded *loaded, const char *home,
@@ -110,7 +116,7 @@ int venue_choose(const struct invocation *in, struct loaded *loaded, const char 
     if (!goes_to_cluster(in, out->settings))
         return check_here(in, loaded->plan, err);
     take_options(in, out);
-    if (check_backend(loaded->plan, err) || find_cluster(out, err))
+    if (choose_form(out, loaded->diags, err) || find_cluster(out, err))
         return -1;
     return check_manifest(out, loaded->diags, err);
 }
@@ -121,6 +127,10 @@ int venue_of_run(const struct invocation *in, struct loaded *loaded, const char 
     if (read_settings(loaded, home, out, err))
         return -1;
     take_options(in, out);
+    out->options.form = run->backend ? pods_form_named(run->backend) : NULL;
+    if (!out->options.form)
+        return error_set(err, ERROR_INVALID, "this myelin does not know the backend `%.40s`",
+                         run->backend ? run->backend : "");
     /* The cluster that a pod is in has no name to find it by. */
     out->options.context =
         run->cluster && strcmp(run->cluster, "in-cluster") == 0 ? NULL : run->cluster;

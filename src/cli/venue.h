@@ -6,7 +6,7 @@
 #ifndef CLI_VENUE_H
 #define CLI_VENUE_H
 
-#include "backend/kubernetes/kubeflow.h"
+#include "backend/kubernetes/pods.h"
 #include "cli/command.h"
 #include "cli/load.h"
 #include "store/record.h"
@@ -30,7 +30,7 @@ extern const char *const venue_places[];
 
 struct venue {
     struct settings *settings;
-    struct kubeflow_options options;
+    struct pods_options options;
     struct backend_maker maker;
     bool is_chosen; /* the run goes to it */
     struct arena arena;

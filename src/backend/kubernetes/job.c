@@ -73,6 +73,7 @@ bool job_task_of_pod(const struct node *pod, enum role *role, uint32_t *index) {
     *index = 0;
     if (*role == ROLE_MASTER)
         return true; /* there is one, whatever the operator appends to its name */
-    return read_index(label_of(pod, KUBEFLOW_LABEL_INDEX), index) ||
+    return read_index(label_of(pod, MANIFEST_LABEL_INDEX), index) ||
+           read_index(label_of(pod, KUBEFLOW_LABEL_INDEX), index) ||
            read_index(dash ? dash + 1 : NULL, index);
 }

@@ -19,8 +19,8 @@ bool job_is_over(const struct node *job, char *why, size_t size);
 /* Whether our labels name that run. */
 bool job_is_of_run(const struct node *object, const char *uuid);
 
-/* By our label of its role, and the operator's of its index; where that has none, as on the
- * launcher of an MPIJob, by the number that the pod's name ends with. */
+/* By our label of its role, and ours or the operator's of its index; where there is neither, as on
+ * the launcher of an MPIJob, by the number that the pod's name ends with. */
 bool job_task_of_pod(const struct node *pod, enum role *role, uint32_t *index);
 
 #endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One gang of pods, from inside: what the parts of pods.h share. Private to them.
+ *
+ *   gang.c        its life: making, watching, deleting; the clock
+ *   gang_tasks.c  its tasks: what is seen of their pods, their logs, their ends
+ *   kubeflow.c, native.c   the forms: what is made, and in which order
+ */
+#ifndef BACKEND_KUBERNETES_GANG_H
+#define BACKEND_KUBERNETES_GANG_H
+
+#include <event2/event_struct.h>
+
+#include "backend/kubernetes/api.h"
+#include "backend/kubernetes/cursors.h"
+#include "backend/kubernetes/pod.h"
+#include "backend/kubernetes/pods.h"
+#include "backend/kubernetes/watch.h"
+
+enum { SENTENCE_MOST = 480 };
+
+struct pod_gang;
+
+/* One task, and the pod that is it. */
+struct task_pod {
+    struct pod_gang *gang;
+    struct pod pod; /* what was seen last; its texts are in `texts` */
+    struct arena texts;
+    bool was_made;             /* we made it, and nobody makes it again */
+    bool is_there;             /* the object exists */
+    bool is_started, is_ended; /* was told */
+    bool has_end;              /* its end was seen, and waits for its turn and its log */
+    uint64_t end_order;
+    int64_t end_seen_us, trouble_seen_us;
+    struct follower *follower; /* NULL: its log is not read */
+    bool is_log_done;
+};
+
+/* How the pods of a gang come to be. */
+struct pods_form {
+    const char *name;
+    enum manifest_target target;
+    /* Fills in owner, owner_kind and container. */
+    void (*prepare)(struct pod_gang *g);
+    /* Begins to make all of it; fails where nothing can be asked for. The outcome is gang_made or
+     * gang_refuse, from the loop. It looks at `is_stopping` before it asks for more. */
+    MUST_CHECK int (*make)(struct pod_gang *g, struct error *err);
+    /* Whether the owner says that it makes no more pods, with its sentence. NULL: it never does. */
+    bool (*is_over)(const struct node *owner, char *why, size_t size);
+    /* Nobody makes a pod again that was deleted: a task whose pod is not there has lost it. */
+    bool pods_are_made_once;
+    /* Gives back what `make` holds, at any time; its calls end with the API. NULL: nothing. */
+    void (*release)(struct pod_gang *g);
+};
+
+enum stage {
+    STAGE_ASKING, /* nothing is made */
+    STAGE_MAKING,
+    STAGE_WATCHING,
+    STAGE_DELETING,
+    STAGE_GONE,
+};
+
+struct pod_gang {
+    struct backend backend;
+    const struct pods_form *form;
+    const struct pods_options *options;
+    const struct attempt_facts *facts;
+    struct gang gang;
+    struct api *api;
+    struct arena arena;
+
+    char name[MANIFEST_NAME_MAX]; /* of the owner */
+    const char *namespace;
+    struct api_resource owner; /* whose deletion deletes all */
+    const char *owner_kind;    /* "PyTorchJob" */
+    const char *container;     /* which of a pod's is the task */
+    bool master_speaks_for_all;
+    void *making; /* of the form */
+
+    enum stage stage;
+    struct api_call *call; /* that asks or deletes */
+    struct watch *owners, *pods;
+    bool owners_synced, pods_synced, is_owner_there;
+    int64_t over_us;                /* when the owner was seen to be over; 0: it is not */
+    char owner_says[SENTENCE_MOST]; /* why there are no more pods */
+    char last_words[SENTENCE_MOST]; /* why nobody knows what became of the tasks; or "" */
+
+    struct task_pod *tasks;
+    struct cursors cursors;
+    uint64_t n_ends;
+    uint32_t n_ended;
+    bool is_stopping, is_killing;
+    int64_t launched_us;
+    struct event look_event, gone_event;
+    char waits[SENTENCE_MOST]; /* as it was told */
+    enum pod_trouble waits_trouble;
+    bool is_cut_off; /* that the cluster cannot be reached was told */
+};
+
+/* ---- gang.c ---- */
+
+/* All that the form makes exists, or as much as the cluster took: it is watched from here on. */
+void gang_made(struct pod_gang *g);
+/* What exists of a gang that the cluster did not take. */
+enum gang_remains { NOTHING_REMAINS, OWNER_REMAINS };
+/* None of it runs, and all tasks end by the sentence. */
+void gang_refuse(struct pod_gang *g, enum gang_remains remains, const char *sentence);
+/* The objects of the attempt; NULL: they cannot be expressed. */
+struct manifest *gang_manifest(const struct pod_gang *g, const char *const *apis,
+                               const char *owner_uid, struct error *err);
+/* Whether an object of that kind is there and this run's, whichever process made it. */
+MUST_CHECK int gang_check_made(const struct pod_gang *g, const char *kind,
+                               const struct api_answer *answer, struct error *err);
+/* Once each task has ended. */
+void gang_delete(struct pod_gang *g);
+
+/* ---- gang_tasks.c ---- */
+
+void tasks_init(struct pod_gang *g);
+void tasks_release(struct pod_gang *g);
+/* All that have not ended could not be started, or are lost. */
+void tasks_end_all(struct pod_gang *g, const char *message);
+/* Those that have no pod get none any more. Those that have one go on. */
+void tasks_end_without_pods(struct pod_gang *g, const char *message);
+/* The pod of a task was not taken. */
+void tasks_refuse(struct pod_gang *g, uint32_t rank, const char *sentence);
+/* Tells what may be told. */
+void tasks_tell_ends(struct pod_gang *g);
+/* What a watch saw. */
+void tasks_see(struct pod_gang *g, const struct watch_event *event);
+/* All that there is was seen: what was made and is not there was removed. */
+void tasks_miss(struct pod_gang *g);
+/* Patience, lost nodes, and what the tasks wait for. */
+void tasks_look(struct pod_gang *g);
+bool tasks_all_started(const struct pod_gang *g);
+bool tasks_any_there(const struct pod_gang *g);
+bool tasks_any_untold(struct pod_gang *g); /* an end was seen, and waits for its log */
+/* Nobody will see them any more. */
+void tasks_forget_pods(struct pod_gang *g);
+/* Ends their pods without a grace time. */
+void tasks_kill(struct pod_gang *g);
+
+/* Whether that much time has passed since then; 0: it never began. */
+bool gang_is_past(int64_t since_us, int64_t ms);
+
+#endif

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/kubernetes/follower.h"
+#include "backend/kubernetes/gang.h"
+#include "backend/kubernetes/job.h"
+#include "base/clock.h"
+
+enum {
+    PATIENCE_MS = 60 * 1000,     /* with what somebody may still mend: an image, a secret */
+    LOG_PATIENCE_MS = 10 * 1000, /* with the log of a task that has ended */
+    LOST_NODE_MS = 15 * 1000,    /* with a pod that should be gone, and its node */
+};
+
+static struct task_name name_of(const struct task_pod *task) {
+    const struct pod_gang *g = task->gang;
+
+    return task_name(&g->options->plan->tasks[task - g->tasks]);
+}
+
+static uint32_t rank_of(const struct task_pod *task) {
+    return (uint32_t)(task - task->gang->tasks);
+}
+
+/* ---- ends ---- */
+
+static void tell_end(struct task_pod *task, const struct task_end *end) {
+    struct pod_gang *g = task->gang;
+
+    assert(!task->is_ended);
+    follower_free(task->follower);
+    task->follower = NULL;
+    task->is_ended = true;
+    g->n_ended++;
+    g->gang.ended(g->gang.context, rank_of(task), end);
+    if (g->n_ended == g->gang.n_tasks)
+        gang_delete(g);
+}
+
+/* All that have not ended could not be started, or are lost. */
+void tasks_end_all(struct pod_gang *g, const char *message) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+        const struct task_end end = { .kind = task->is_started ? TASK_LOST : TASK_NOT_STARTED,
+                                      .message = message };
+
+        if (!task->is_ended)
+            tell_end(task, &end);
+    }
+}
+
+/* A job that is over makes no more pods: who has none by then gets none. Who has one goes on. */
+void tasks_end_without_pods(struct pod_gang *g, const char *message) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+
+        if (!task->is_ended && !task->has_end && !task->is_there)
+            tell_end(task, &(struct task_end){ .kind = TASK_NOT_STARTED, .message = message });
+    }
+}
+
+static struct task_end end_of(const struct pod *pod) {
+    struct task_end end = { .kind = TASK_LOST, .message = pod->sentence };
+
+    switch (pod->end) {
+    case POD_EXITED: return (struct task_end){ .kind = TASK_EXITED, .detail = pod->detail };
+    case POD_SIGNALLED: return (struct task_end){ .kind = TASK_SIGNALLED, .detail = pod->detail };
+    case POD_OOM:
+        end = (struct task_end){ .kind = TASK_SIGNALLED, .detail = SIGKILL };
+        end.limit = (struct task_limit){ .kind = TASK_LIMIT_MEMORY, .limit = pod->memory_limit };
+        return end;
+    case POD_NOT_STARTED: end.kind = TASK_NOT_STARTED; return end;
+    case POD_NOT_ENDED:
+    case POD_EVICTED:
+    case POD_NODE_LOST:
+    case POD_DELETED:
+    case POD_END_COUNT: break;
+    }
+    return end;
+}
+
+static bool waits_for_log(const struct task_pod *task) {
+    return task->follower && !task->is_log_done &&
+           clock_monotonic_us() - task->end_seen_us < LOG_PATIENCE_MS * 1000ll;
+}
+
+/* The next whose end is to be told: the one that was seen first. */
+static struct task_pod *first_end(struct pod_gang *g) {
+    struct task_pod *first = NULL;
+
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+
+        if (task->has_end && !task->is_ended && (!first || task->end_order < first->end_order))
+            first = task;
+    }
+    return first;
+}
+
+bool tasks_any_untold(struct pod_gang *g) {
+    return first_end(g) != NULL;
+}
+
+/* mpirun ends when all its ranks have: what it says is said of all of them. */
+static void end_those_it_speaks_for(struct pod_gang *g, const struct task_end *end) {
+    const bool has_succeeded = end->kind == TASK_EXITED && end->detail == 0;
+
+    if (!g->master_speaks_for_all || !has_succeeded)
+        return;
+    for (uint32_t rank = 1; rank < g->gang.n_tasks; rank++)
+        if (!g->tasks[rank].is_ended)
+            tell_end(&g->tasks[rank], end);
+}
+
+void tasks_tell_ends(struct pod_gang *g) {
+    struct task_pod *task;
+
+    /* What is found at first is put into order before anything is told. */
+    if (!g->pods_synced)
+        return;
+    while ((task = first_end(g)) && !waits_for_log(task)) {
+        struct task_end end = end_of(&task->pod);
+
+        if (task->pod.end == POD_DELETED && g->owner_says[0] && !g->is_owner_there)
+            end.message = g->owner_says; /* it went with its owner */
+        if (task->follower && !task->is_log_done) {
+            char sentence[SENTENCE_MOST];
+
+            snprintf(sentence, sizeof sentence, "the end of the log of %s could not be read",
+                     name_of(task).text);
+            g->gang.notice(g->gang.context, sentence);
+        }
+        tell_end(task, &end);
+        if (rank_of(task) == 0)
+            end_those_it_speaks_for(g, &end);
+    }
+}
+
+/* Several that were over before anybody looked are told by their own clocks. */
+static void see_end(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+
+    if (task->has_end)
+        return;
+    task->has_end = true;
+    task->end_seen_us = clock_monotonic_us();
+    if (g->pods_synced || task->pod.ended_us <= 0)
+        task->end_order = UINT64_MAX / 2 + g->n_ends++;
+    else
+        task->end_order = (uint64_t)task->pod.ended_us;
+    if (task->follower)
+        follower_ended(task->follower);
+}
+
+void tasks_refuse(struct pod_gang *g, uint32_t rank, const char *sentence) {
+    struct task_pod *task = &g->tasks[rank];
+
+    task->pod.end = POD_NOT_STARTED;
+    snprintf(task->pod.sentence, sizeof task->pod.sentence, "%s", sentence);
+    see_end(task);
+}
+
+/* ---- logs ---- */
+
+static void on_output(void *context, const char *bytes, size_t n) {
+    struct task_pod *task = context;
+    struct pod_gang *g = task->gang;
+
+    g->gang.output(g->gang.context, rank_of(task), bytes, n);
+    cursors_write(&g->cursors, rank_of(task), follower_cursor(task->follower));
+}
+
+static void on_log_done(void *context, const char *trouble) {
+    struct task_pod *task = context;
+    struct pod_gang *g = task->gang;
+    char sentence[SENTENCE_MOST];
+
+    task->is_log_done = true;
+    /* A pod that was removed with its log needs no explanation beyond its end. */
+    if (trouble && task->pod.end != POD_DELETED && task->pod.end != POD_NOT_STARTED &&
+        !g->is_stopping) {
+        snprintf(sentence, sizeof sentence, "the end of the log of %s may be missing: %.300s",
+                 name_of(task).text, trouble);
+        g->gang.notice(g->gang.context, sentence);
+    }
+    tasks_tell_ends(g);
+}
+
+static void follow_log(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    const uint32_t rank = rank_of(task);
+    const struct logstream_cursor from = cursors_read(&g->cursors, rank);
+    const struct follower_place place = { g->namespace, task->pod.name, g->container };
+    const struct follower_observer observer = { on_output, on_log_done, task };
+
+    if (!task->follower)
+        task->follower = follower_new(g->api, &place, &from,
+                                      g->gang.delivered(g->gang.context, rank), &observer);
+}
+
+/* ---- pods ---- */
+
+/* What a watch tells lives as long as its call; this lives until the next. */
+static void keep(struct task_pod *task, const struct pod *seen) {
+    struct arena texts = ARENA_INIT;
+
+    task->pod = *seen;
+    task->pod.name = arena_text(&texts, seen->name, strlen(seen->name));
+    task->pod.uid = arena_text(&texts, seen->uid, strlen(seen->uid));
+    task->pod.node = arena_text(&texts, seen->node, strlen(seen->node));
+    arena_release(&task->texts);
+    task->texts = texts;
+}
+
+static void see_trouble(struct task_pod *task) {
+    if (task->pod.trouble == POD_FINE)
+        task->trouble_seen_us = 0;
+    else if (task->trouble_seen_us == 0)
+        task->trouble_seen_us = clock_monotonic_us();
+    if (task->pod.is_hopeless && task->pod.end == POD_NOT_ENDED) {
+        task->pod.end = POD_NOT_STARTED;
+        see_end(task);
+    }
+}
+
+static void see_pod(struct task_pod *task, const struct pod *seen) {
+    struct pod_gang *g = task->gang;
+    const bool has_run =
+        seen->phase == POD_RUNNING ||
+        (seen->phase == POD_ENDED && seen->end != POD_NOT_STARTED && seen->started_us > 0);
+
+    keep(task, seen);
+    task->is_there = true;
+    if (has_run && !task->is_started) {
+        task->is_started = true;
+        g->gang.started(g->gang.context, rank_of(task), 0);
+    }
+    if (has_run)
+        follow_log(task);
+    see_trouble(task);
+    if (seen->phase == POD_ENDED)
+        see_end(task);
+}
+
+static struct task_pod *task_of(struct pod_gang *g, const struct node *object) {
+    enum role role;
+    uint32_t index;
+    int64_t rank;
+
+    if (!job_task_of_pod(object, &role, &index))
+        return NULL;
+    rank = plan_find_task(g->options->plan, role, index);
+    return rank < 0 ? NULL : &g->tasks[rank];
+}
+
+static struct task_pod *task_by_uid(struct pod_gang *g, const char *uid) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        if (g->tasks[rank].is_there && strcmp(g->tasks[rank].pod.uid, uid) == 0)
+            return &g->tasks[rank];
+    return NULL;
+}
+
+static void on_pod_gone(struct pod_gang *g, const struct watch_event *event) {
+    struct task_pod *task = task_by_uid(g, event->uid);
+    struct pod last;
+
+    if (!task)
+        return;
+    if (event->object) {
+        pod_read(event->object, g->container, &last);
+        keep(task, &last);
+    }
+    pod_vanished(&task->pod);
+    task->is_there = false;
+    see_end(task);
+}
+
+void tasks_see(struct pod_gang *g, const struct watch_event *event) {
+    struct task_pod *task;
+    struct pod seen;
+
+    if (event->kind == WATCH_DELETED) {
+        on_pod_gone(g, event);
+    } else if ((task = task_of(g, event->object))) {
+        pod_read(event->object, g->container, &seen);
+        /* An operator replaces a pod that somebody removed: the task has ended all the same. */
+        if (!task->is_there && !task->has_end)
+            see_pod(task, &seen);
+        else if (task->is_there && strcmp(task->pod.uid, seen.uid) == 0)
+            see_pod(task, &seen);
+    }
+    tasks_tell_ends(g);
+}
+
+void tasks_miss(struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+
+        if (!(task->was_made || g->facts->was_submitted) || task->is_there || task->has_end)
+            continue;
+        pod_vanished(&task->pod);
+        see_end(task);
+    }
+}
+
+/* ---- what they wait for ---- */
+
+/* The same trouble is told once, though the node finds other words for it each time. */
+static void tell_waits(struct pod_gang *g, const struct task_pod *first, const char *sentence) {
+    const enum pod_trouble trouble = first ? first->pod.trouble : POD_FINE;
+
+    if (trouble == g->waits_trouble)
+        return;
+    g->waits_trouble = trouble;
+    snprintf(g->waits, sizeof g->waits, "%s", sentence);
+    g->gang.waits(g->gang.context, sentence[0] ? sentence : NULL);
+}
+
+/* The tasks that are in the same trouble as the first that is in any. */
+static void look_for_trouble(struct pod_gang *g) {
+    const struct task_pod *first = NULL;
+    char sentence[SENTENCE_MOST] = "";
+    uint32_t n = 0;
+
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        const struct task_pod *task = &g->tasks[rank];
+
+        if (!task->is_there || task->is_started || task->has_end || task->pod.trouble == POD_FINE)
+            continue;
+        if (!first)
+            first = task;
+        n += task->pod.trouble == first->pod.trouble;
+    }
+    if (first && n > 1)
+        snprintf(sentence, sizeof sentence, "%s and %" PRIu32 " more wait: %s", name_of(first).text,
+                 n - 1, first->pod.sentence);
+    else if (first)
+        snprintf(sentence, sizeof sentence, "%s waits: %s", name_of(first).text,
+                 first->pod.sentence);
+    tell_waits(g, first, sentence);
+}
+
+bool gang_is_past(int64_t since_us, int64_t ms) {
+    return since_us > 0 && clock_monotonic_us() - since_us >= ms * 1000;
+}
+
+/* What nobody mended in time will not start. That no node has room is no mistake: it waits. */
+static void lose_patience(struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+
+        if (task->has_end || task->is_started || task->pod.trouble == POD_UNSCHEDULABLE ||
+            !gang_is_past(task->trouble_seen_us, PATIENCE_MS))
+            continue;
+        task->pod.end = POD_NOT_STARTED;
+        see_end(task);
+    }
+}
+
+/* A node that is gone says nothing any more: its pods stay as they were, beyond their time. */
+static void look_for_lost_nodes(struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+
+        if (!task->is_there || task->has_end || !task->pod.is_being_deleted ||
+            task->pod.deletion_us <= 0 ||
+            clock_wall_us() < task->pod.deletion_us + LOST_NODE_MS * 1000ll)
+            continue;
+        pod_vanished(&task->pod);
+        see_end(task);
+    }
+}
+
+void tasks_look(struct pod_gang *g) {
+    lose_patience(g);
+    look_for_lost_nodes(g);
+    look_for_trouble(g);
+}
+
+bool tasks_all_started(const struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        if (!g->tasks[rank].is_started)
+            return false;
+    return true;
+}
+
+bool tasks_any_there(const struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        if (g->tasks[rank].is_there)
+            return true;
+    return false;
+}
+
+/* ---- the end ---- */
+
+void tasks_forget_pods(struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        g->tasks[rank].is_there = false;
+}
+
+static void ignore(void *context, const struct api_answer *answer) {
+    (void)context, (void)answer;
+}
+
+void tasks_kill(struct pod_gang *g) {
+    const struct api_resource pods = { .version = "v1",
+                                       .plural = "pods",
+                                       .namespace = g->namespace };
+
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        const struct task_pod *task = &g->tasks[rank];
+        const struct api_delete how = { .propagation = API_DELETE_BACKGROUND,
+                                        .uid = task->pod.uid };
+
+        if (task->is_there)
+            api_delete(g->api, &pods, task->pod.name, &how, ignore, NULL);
+    }
+}
+
+void tasks_init(struct pod_gang *g) {
+    g->tasks = calloc(g->gang.n_tasks, sizeof *g->tasks);
+    if (!g->tasks)
+        abort();
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        g->tasks[rank].gang = g;
+}
+
+void tasks_release(struct pod_gang *g) {
+    for (uint32_t rank = 0; g->tasks && rank < g->gang.n_tasks; rank++) {
+        follower_free(g->tasks[rank].follower);
+        arena_release(&g->tasks[rank].texts);
+    }
+    free(g->tasks);
+    g->tasks = NULL;
+}
