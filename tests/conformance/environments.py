@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds what tasks in pods found in their environment against what processes of this machine found.
 
-    environments.py FRAMEWORK PLAN LOCAL PODS TABLE
+    environments.py BACKEND FRAMEWORK PLAN LOCAL PODS TABLE
 
 PLAN is `myelin plan --task` as JSON, for the names of the contract; LOCAL and PODS are logs of the same task, which
 printed its environment; TABLE is docs/kubernetes.md. Names and values are equal but for what the table lists, and
@@ -30,13 +30,13 @@ def read_log(path):
     return found
 
 
-def read_table(path, framework):
-    """Name, which may end in *, -> who gives it, of the rows for Kubeflow."""
+def read_table(path, backend, framework):
+    """Name, which may end in *, -> who gives it, of the rows for that backend."""
     rows = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
             cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
-            if len(cells) == 5 and cells[1] == "kubeflow" and cells[2].lower() == framework:
+            if len(cells) == 5 and cells[1] == backend and cells[2].lower() == framework:
                 rows[cells[0]] = cells[3]
     return rows
 
@@ -46,14 +46,14 @@ def row_of(rows, name):
 
 
 def main():
-    framework, plan, local, pods, table = sys.argv[1:]
-    rows = read_table(table, framework)
+    backend, framework, plan, local, pods, table = sys.argv[1:]
+    rows = read_table(table, backend, framework)
     with open(plan, encoding="utf-8") as file:
         contract = json.load(file)["environment"]
     here, there = read_log(local), read_log(pods)
     wrong = []
-    if not rows or len(there) < 10:
-        wrong.append(f"nothing to compare: {len(rows)} rows, {len(there)} variables")
+    if len(contract) < 10 or len(there) < 10:
+        wrong.append(f"nothing to compare: {len(contract)} variables of the contract, {len(there)} in the pod")
     for name in contract:
         who = row_of(rows, name)
         if who == "nobody":
@@ -70,8 +70,9 @@ def main():
         if name not in contract and FRAMEWORKS.match(name) and row_of(rows, name) is None:
             wrong.append(f"{name} is in the pod, and neither in the contract nor in the table")
     for name, who in rows.items():
-        if who == "operator" and name in contract and name not in there:
-            wrong.append(f"{name} is not given by the operator")
+        is_due = who == "myelin" or (who in ("operator", "pod") and name in contract)
+        if is_due and not there.get(name):
+            wrong.append(f"{name} is not in the pod, though the table says who gives it: {who}")
     print("\n".join(wrong))
     return 1 if wrong else 0
 

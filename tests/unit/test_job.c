@@ -33,6 +33,9 @@ static void a_pod_says_which_task_it_is(void **unused) {
         { "{\"metadata\": {\"name\": \"m-1-0-worker-3\", \"labels\": {\"myelin/role\": \"worker\", "
           "\"training.kubeflow.org/replica-index\": \"3\"}}}",
           ROLE_WORKER, 3 },
+        { "{\"metadata\": {\"name\": \"m-1-0-worker\", \"labels\": {\"myelin/role\": \"worker\", "
+          "\"myelin/index\": \"5\"}}}",
+          ROLE_WORKER, 5 },
         { "{\"metadata\": {\"name\": \"m-1-0-worker-7\", \"labels\": {\"myelin/role\": "
           "\"worker\"}}}",
           ROLE_WORKER, 7 },

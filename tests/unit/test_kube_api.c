@@ -345,6 +345,18 @@ static void what_exists_already_is_looked_up(void **state) {
     contains(peer_request(f->peer, 1), "GET /api/v1/namespaces/team/pods/a HTTP/1.1");
 }
 
+static void a_quota_that_counts_another_object_is_asked_again(void **state) {
+    struct fixture *f = *state;
+
+    peer_say(f->peer, 409, "", STATUS(409, "Conflict", "cannot fulfil on resourcequotas few"));
+    peer_say(f->peer, 201, "", POD("a", "9"));
+    connect_plainly(f);
+    create(f, POD("a", ""));
+    assert_int_equal(f->answer.err.code, ERROR_NONE);
+    assert_false(f->answer.existed);
+    contains(peer_request(f->peer, 1), "POST ");
+}
+
 static void a_create_whose_answer_is_lost_is_one_create(void **state) {
     struct fixture *f = *state;
 
@@ -839,6 +851,7 @@ int main(void) {
         CASE(a_missing_right_is_named),
         CASE(an_invalid_object_is_told_with_its_fields),
         CASE(what_exists_already_is_looked_up),
+        CASE(a_quota_that_counts_another_object_is_asked_again),
         CASE(a_create_whose_answer_is_lost_is_one_create),
         CASE(an_object_without_a_name_is_not_created),
         CASE(what_is_gone_is_deleted),

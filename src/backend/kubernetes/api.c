@@ -105,12 +105,18 @@ static uint32_t wait_before(const struct api_call *call, int64_t retry_after_s) 
     return wait < options->longest_wait_ms ? (uint32_t)wait : options->longest_wait_ms;
 }
 
+/* Of several that are made at once, a quota takes one, and refuses the others so. */
+static bool is_quota_busy(const struct api_call *call, const struct api_answer *answer) {
+    return answer->status == 409 && strcmp(call->method, "POST") == 0 &&
+           strcmp(answer->reason, "Conflict") == 0;
+}
+
 /* Whether what came is to be asked for again; then it will be. */
 static bool is_asked_again(struct api_call *call, const struct http_answer *http,
                            const struct api_answer *answer, const struct node *status) {
     const bool is_passing = answer->status == 0 || http->err.code != ERROR_NONE
                                 ? answer->err.code == ERROR_UNAVAILABLE
-                                : status_is_passing(answer->status);
+                                : status_is_passing(answer->status) || is_quota_busy(call, answer);
     int64_t after_s = http->retry_after_s;
 
     if (answer->status == 401 && !call->is_renewed &&

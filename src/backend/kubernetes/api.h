@@ -9,10 +9,10 @@
  * done.
  *
  * What is asked again, with back-off and jitter, until `tries` or the time is used up: broken
- * connections, 429 (Retry-After is honoured), 5xx, and an answer that is cut. All calls may be
- * asked again, because asking twice is asking once: names are the caller's, an object that exists
- * already is looked up (`existed`), and what is deleted already is deleted. 401 renews the
- * credentials, once a call.
+ * connections, 429 (Retry-After is honoured), 5xx, an answer that is cut, and the Conflict of a
+ * quota. All calls may be asked again, because asking twice is asking once: names are the caller's,
+ * an object that exists already is looked up (`existed`), and what is deleted already is deleted.
+ * 401 renews the credentials, once a call.
  *
  * Errors are sentences: 403 names the missing right, 422 the fields that are wrong. Codes:
  *   NOT_FOUND 404; CONFLICT 409, 410; DENIED 401, 403, TLS; INVALID 400, 422, other 4xx;

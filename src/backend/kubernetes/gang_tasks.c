@@ -126,7 +126,9 @@ void tasks_tell_ends(struct pod_gang *g) {
     while ((task = first_end(g)) && !waits_for_log(task)) {
         struct task_end end = end_of(&task->pod);
 
-        if (task->pod.end == POD_DELETED && g->owner_says[0] && !g->is_owner_there)
+        if (task->pod.end == POD_DELETED && g->is_stopping)
+            end.message = "its pod was deleted with the rest";
+        else if (task->pod.end == POD_DELETED && g->owner_says[0] && !g->is_owner_there)
             end.message = g->owner_says; /* it went with its owner */
         if (task->follower && !task->is_log_done) {
             char sentence[SENTENCE_MOST];

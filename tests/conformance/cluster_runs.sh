@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# What laws on runs of a real cluster are written with, whichever backend makes the pods: it is named by `backend`.
+. "$TESTS/conformance/cluster.sh"
+alone=yes
+limit=300
+
+# on_cluster ARGUMENT...: myelin where the API server is reached, by the kubeconfig alone.
+on_cluster() {
+    MYELIN_HOME="$SCRATCH/home/.myelin" MYELIN_CONFORMANCE_MARK="$MARK" cluster enter "$MYELIN" "$@" >out 2>err
+    status=$?
+}
+# submit FILE [OPTION...]: runs it in the namespace of the law.
+submit() { on_cluster run --plain --on kubernetes --namespace "$namespace" "$@"; }
+
+# job FRAMEWORK COMMAND: a master, two workers, and a parameter server where there are any.
+job() {
+    local servers=
+    case $1 in tensorflow | mxnet) servers="n_ps: 1" ;; esac
+    cat >job.yml <<EOF
+version: 1
+kind: experiment
+backend: $backend
+framework: $1
+build: {image: "${image:-myelin.test/small:1}"}
+environment:
+  replicas:
+    n_workers: 2
+    $servers
+    default_worker:
+      resources: {memory: {limits: 128}}
+run:
+  cmd: |
+    $2
+EOF
+}
+
+expect_nothing_left() {
+    wait_for 60 "no pod left" no_pods
+    wait_for 60 "no object left" no_objects
+}
+no_pods() { [ -z "$(kubectl get pods -o name)" ]; }
+no_objects() { [ -z "$(kubectl get tfjobs,pytorchjobs,mxjobs,mpijobs,services,configmaps -l app.kubernetes.io/managed-by=myelin -o name)" ]; }
+
+# The environment of each task, beside what the same file gives processes of this machine.
+expect_environments() { # framework task...
+    local framework=$1 task
+    shift
+    sed 's/^backend: .*/backend: native/' job.yml >here.yml
+    myelin run --plain here.yml
+    expect_status 0
+    for task; do
+        myelin plan here.yml --task "$task" --json
+        cp out plan.json
+        "$TESTS/conformance/environments.py" "$backend" "$framework" plan.json "$SCRATCH/home/.myelin/runs/2/logs/$task.log" \
+            "$SCRATCH/home/.myelin/runs/1/logs/$task.log" "$TESTS/../docs/kubernetes.md" >differences ||
+            { cat differences; fail "$task does not see in its pod what it sees here"; }
+    done
+}
+
+# start_long: the job runs in the background, and all its tasks are up.
+start_long() {
+    job pytorch 'i=0; while [ $i -lt 30 ]; do echo line $i; i=$((i + 1)); sleep 1; done'
+    submit job.yml --grace 1 -d
+    expect_status 0
+    wait_for 90 "the tasks" all_up 3
+}
+all_up() { [ "$(kubectl get pods --no-headers 2>/dev/null | grep -c ' Running ')" = "$1" ]; }
+attached() { on_cluster attach --from-start --plain 1; }
+
+# -- who watches it
+
+lines_of() { wc -l <"$SCRATCH/home/.myelin/runs/1/logs/$1.log"; }
+supervisor() { # the child of the keeper
+    grep -lsE "^PPid:[[:space:]]+$(cat "$SCRATCH/home/.myelin/runs/1/lock")\$" /proc/[0-9]*/status | sed -E 's,/proc/([0-9]+)/.*,\1,'
+}
+expect_every_line_once() {
+    local task
+    for task in master.0 worker.0 worker.1; do
+        [ "$(lines_of $task)" = 30 ] || fail "the log of $task has $(lines_of $task) lines, not 30"
+        seq -f 'line %.0f' 0 29 | cmp -s - "$SCRATCH/home/.myelin/runs/1/logs/$task.log" || fail "the log of $task is not as it was written"
+    done
+}
+
+# leave_alone: both who watch the run are killed.
+leave_alone() {
+    local keeper
+    keeper=$(cat "$SCRATCH/home/.myelin/runs/1/lock")
+    kill -STOP "$keeper"
+    kill -KILL "$(supervisor)" "$keeper"
+    sleep 2
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# Runs on a real cluster, as pods of our own: they look like runs of this machine, and each index has its own.
+. "$TESTS/conformance/cluster_runs.sh"
+backend=native
+
+# -- each framework
+
+test_tensorflow_runs_in_pods_and_sees_what_it_sees_here() {
+    in_namespace tensorflow
+    job tensorflow 'env; sleep 1; if [ "$MYELIN_ROLE" = ps ]; then exec sleep 300; fi'
+    submit job.yml
+    expect_status 0
+    expect_err '^run 1 succeeded'
+    on_cluster status 1
+    expect_out "native, .*namespace $namespace"
+    expect_nothing_left
+    expect_environments tensorflow master.0 worker.0 worker.1
+}
+
+test_pytorch_runs_in_pods_and_sees_what_it_sees_here() {
+    in_namespace pytorch
+    job pytorch 'env; sleep 1'
+    submit job.yml
+    expect_status 0
+    expect_nothing_left
+    expect_environments pytorch master.0 worker.0 worker.1
+}
+
+test_mxnet_runs_in_pods_and_sees_what_it_sees_here() {
+    in_namespace mxnet
+    job mxnet 'env; sleep 1'
+    submit job.yml
+    expect_status 0
+    expect_nothing_left
+    expect_environments mxnet master.0 worker.0 worker.1 ps.0
+}
+
+test_a_single_task_without_a_framework_runs_in_a_pod() {
+    in_namespace single
+    cat >job.yml <<EOF
+version: 1
+kind: experiment
+build: {image: "myelin.test/small:1"}
+run: {cmd: "echo alone; env"}
+EOF
+    submit job.yml
+    expect_status 0
+    expect_out 'alone'
+    expect_out 'MYELIN_WORLD_SIZE=1'
+    expect_nothing_left
+}
+
+test_horovod_is_refused_with_the_way_out() {
+    in_namespace horovod
+    job horovod 'true'
+    submit job.yml
+    expect_status 2
+    expect_err 'rendezvous.*use `backend: kubeflow`'
+    no_objects || fail "something was made"
+}
+
+# Tasks find each other by the names that they are given.
+test_the_names_of_tasks_are_those_of_their_pods() {
+    in_namespace names
+    job pytorch 'if [ "$RANK" = 0 ]; then nc -l -p "$MASTER_PORT" -e echo welcome; exit; fi
+    test "$RANK" = 1 || exit 0
+    until nc "$MASTER_ADDR" "$MASTER_PORT" </dev/null | grep welcome; do sleep 1; done'
+    submit job.yml
+    expect_status 0
+    expect_out '^worker\.0 .*welcome'
+    expect_nothing_left
+}
+
+test_pytorch_trains_in_pods() {
+    load_training
+    in_namespace training
+    sed 's/^framework: pytorch/&\nbackend: native/; s/n_workers: 3/n_workers: 1/' examples/pytorch/polyaxonfile.yml >job.yml
+    submit job.yml --image myelin.test/pytorch:1 -P epochs=3
+    expect_status 0
+    expect_out '^master\.0 .*rank 0 of 2: weights equal$'
+    expect_out '^worker\.0 .*rank 1 of 2: weights equal$'
+    expect_learned_in_part
+    expect_nothing_left
+}
+
+# -- what each index is given
+
+expect_of_pod() { # task path value
+    local found
+    found=$(kubectl get pods -l "myelin/role=${1%.*},myelin/index=${1#*.}" -o "jsonpath={.items[0]$2}")
+    [ "$found" = "$3" ] || fail "$1 has '$found' at $2, not '$3'"
+}
+
+test_each_index_has_the_resources_and_the_place_that_the_file_gives_it() {
+    local memory='.spec.containers[0].resources.limits.memory' node
+    in_namespace index
+    node=$(kubectl get nodes -o 'jsonpath={.items[1].metadata.name}')
+    cat >job.yml <<EOF
+version: 1
+kind: experiment
+backend: native
+framework: pytorch
+build: {image: "myelin.test/small:1"}
+environment:
+  resources: {memory: {limits: 96}}
+  replicas:
+    n_workers: 3
+    default_worker:
+      resources: {memory: {limits: 64}}
+    worker:
+      - index: 1
+        resources: {memory: {limits: 128}, cpu: {requests: 0.1, limits: 0.5}}
+      - index: 2
+        node_selector: {kubernetes.io/hostname: $node}
+        labels: {kind-of: special}
+run: {cmd: sleep 300}
+EOF
+    submit job.yml --grace 1 -d
+    expect_status 0
+    wait_for 90 "the tasks" all_up 4
+    expect_of_pod master.0 "$memory" 96Mi
+    expect_of_pod worker.0 "$memory" 64Mi
+    expect_of_pod worker.1 "$memory" 128Mi
+    expect_of_pod worker.1 '.spec.containers[0].resources.limits.cpu' 500m
+    expect_of_pod worker.1 '.spec.containers[0].resources.requests.cpu' 100m
+    expect_of_pod worker.0 '.spec.containers[0].resources.limits.cpu' ''
+    expect_of_pod worker.2 '.spec.nodeName' "$node"
+    expect_of_pod worker.2 '.metadata.labels.kind-of' special
+    expect_of_pod worker.1 '.metadata.labels.kind-of' ''
+    expect_of_pod worker.1 '.metadata.ownerReferences[0].kind' ConfigMap
+    on_cluster stop 1
+    expect_status 0
+    expect_nothing_left
+}
+
+# -- what goes wrong
+
+test_the_task_that_failed_first_is_named_with_its_code() {
+    in_namespace failure
+    job pytorch 'echo up; if [ "$RANK" = 2 ]; then sleep 1; echo broken; exit 3; fi; sleep 300'
+    submit job.yml --grace 2
+    expect_status 3
+    expect_blamed worker.1
+    expect_err 'exited with code 3'
+    expect_err 'stopped because of it: master\.0, worker\.0'
+    expect_nothing_left
+}
+
+test_a_task_over_its_memory_limit_is_told_with_the_figure() {
+    in_namespace memory
+    job pytorch 'if [ "$RANK" = 1 ]; then exec tail /dev/zero; fi; sleep 300'
+    submit job.yml --grace 2
+    expect_status 137
+    expect_blamed worker.0
+    expect_err 'memory limit of 128 MiB'
+    expect_nothing_left
+}
+
+test_a_pod_that_the_quota_refuses_fails_the_run_with_the_sentence_of_the_cluster() {
+    in_namespace quota
+    kubectl create quota few --hard=pods=2 >/dev/null || fail "no quota"
+    wait_for 30 "the quota" quota_counts
+    job pytorch 'sleep 300'
+    submit job.yml --grace 1
+    expect_status 125
+    expect_err 'could not be started: .*exceeded quota: few'
+    expect_nothing_left
+}
+quota_counts() { [ -n "$(kubectl get quota few -o 'jsonpath={.status.used.pods}')" ]; }
+
+test_a_failed_attempt_is_followed_by_other_pods() {
+    in_namespace again
+    job pytorch 'echo attempt $MYELIN_ATTEMPT; if [ "$MYELIN_ATTEMPT" = 0 ]; then exit 4; fi'
+    sed -i "s/^environment:/&\n  max_restarts: 1/" job.yml
+    submit job.yml --grace 1
+    expect_status 0
+    expect_out 'attempt 1'
+    expect_nothing_left
+}
+
+test_a_pod_that_somebody_deletes_fails_the_run() {
+    in_namespace pod
+    start_long
+    kubectl delete "$(kubectl get pods -o name | grep worker-1)" --wait=false >/dev/null
+    attached
+    expect_status 125
+    expect_err 'worker\.1 was lost: somebody deleted the pod'
+    expect_nothing_left
+}
+
+test_an_owner_that_somebody_deletes_fails_the_run() {
+    in_namespace owner
+    start_long
+    kubectl delete configmaps -l app.kubernetes.io/managed-by=myelin --wait=false >/dev/null
+    attached
+    expect_status 125
+    expect_err 'was lost: somebody deleted the ConfigMap'
+    expect_nothing_left
+}
+
+test_stopping_a_run_leaves_nothing() {
+    in_namespace stop
+    start_long
+    on_cluster stop 1
+    expect_status 0
+    expect_err 'run 1 was stopped'
+    expect_nothing_left
+}
+
+# -- who watches it
+
+test_a_supervisor_that_is_killed_is_followed_by_another() {
+    in_namespace killed
+    start_long
+    kill -KILL "$(supervisor)"
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}
+
+test_a_run_that_nobody_watches_goes_on_and_is_taken_over() {
+    in_namespace alone
+    start_long
+    leave_alone
+    on_cluster status 1
+    expect_out "nobody watches it here; 'myelin attach 1' does so again"
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}
+
+test_a_pod_that_is_deleted_while_nobody_watches_is_missed() {
+    in_namespace missed
+    start_long
+    leave_alone
+    kubectl delete "$(kubectl get pods -o name | grep worker-0)" >/dev/null
+    attached
+    expect_status 125
+    expect_err 'worker\.0 was lost: somebody deleted the pod'
+    expect_nothing_left
+}
