@@ -122,7 +122,7 @@ struct attempt_facts {
 
 /* Makes the backend of an attempt that is not made of processes of this machine. */
 struct backend_maker {
-    const char *kind; /* "kubeflow" */
+    const char *kind; /* "kubeflow", "native" */
     const char *cluster,
         *namespace; /* where its tasks are, for people and for whoever takes over */
     int (*make)(void *context, struct event_base *base, const struct attempt_facts *facts,

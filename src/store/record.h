@@ -59,7 +59,8 @@ struct run_record {
 
     const char *uuid, *name, *owner, *host, *boot_id, *framework, *command, *directory;
     const char *made_by; /* "init": a process of its own; NULL: a supervisor */
-    const char *backend; /* "kubeflow": its tasks are elsewhere; NULL: processes of the host */
+    const char
+        *backend; /* "kubeflow", "native": its tasks are elsewhere; NULL: processes of the host */
     const char *cluster, *namespace; /* where those are */
     struct machine_record {
         const char *kernel, *python; /* or NULL */

@@ -55,17 +55,16 @@ test_horovod_is_refused_with_the_way_out() {
     in_namespace horovod
     job horovod 'true'
     submit job.yml
-    expect_status 2
-    expect_err 'rendezvous.*use `backend: kubeflow`'
+    expect_status 125
+    expect_err 'rendezvous'
+    expect_err 'use `backend: kubeflow`'
     no_objects || fail "something was made"
 }
 
 # Tasks find each other by the names that they are given.
 test_the_names_of_tasks_are_those_of_their_pods() {
     in_namespace names
-    job pytorch 'if [ "$RANK" = 0 ]; then nc -l -p "$MASTER_PORT" -e echo welcome; exit; fi
-    test "$RANK" = 1 || exit 0
-    until nc "$MASTER_ADDR" "$MASTER_PORT" </dev/null | grep welcome; do sleep 1; done'
+    job pytorch 'case $RANK in 0) nc -l -p "$MASTER_PORT" -e echo welcome;; 1) until nc "$MASTER_ADDR" "$MASTER_PORT" </dev/null | grep welcome; do sleep 1; done;; esac'
     submit job.yml
     expect_status 0
     expect_out '^worker\.0 .*welcome'
