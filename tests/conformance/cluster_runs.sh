@@ -90,3 +90,27 @@ leave_alone() {
     kill -KILL "$(supervisor)" "$keeper"
     sleep 2
 }
+
+# -- what it may do
+
+# as_runner: makes the file `runner`, a kubeconfig of an account that has the rights of docs/kubernetes.md and no others.
+as_runner() {
+    "$TESTS/conformance/rights.py" "$backend" "$TESTS/../docs/kubernetes.md" >role.json || fail "no rights are documented"
+    kubectl create serviceaccount runner >/dev/null && kubectl create -f role.json >/dev/null &&
+        kubectl create rolebinding runner --role runner --serviceaccount "$namespace:runner" >/dev/null || fail "the account cannot be made"
+    kubectl create token runner >token || fail "the account gets no token"
+    kubectl config view --raw --flatten --minify -o json | python3 -c 'import json, sys
+config = json.load(sys.stdin)
+config["users"][0]["user"] = {"token": open("token").read().strip()}
+json.dump(config, open("runner", "w"))' || fail "the kubeconfig cannot be made"
+}
+
+expect_the_documented_rights_to_do() {
+    as_runner
+    job pytorch 'echo up; sleep 3; if [ "$RANK" = 1 ]; then exit 5; fi; sleep 300'
+    submit job.yml --grace 1 --kubeconfig runner
+    expect_status 5
+    expect_blamed worker.0
+    expect_out 'up$'
+    expect_nothing_left
+}

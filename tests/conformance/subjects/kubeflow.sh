@@ -173,3 +173,10 @@ test_an_api_server_that_is_killed_and_comes_back_changes_nothing() {
     wait_for 60 "the API server" kubectl get --raw /readyz
     expect_nothing_left
 }
+
+# -- what it may do
+
+test_the_rights_that_are_documented_are_enough() {
+    in_namespace rights
+    expect_the_documented_rights_to_do
+}

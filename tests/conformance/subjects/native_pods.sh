@@ -219,6 +219,24 @@ test_a_supervisor_that_is_killed_is_followed_by_another() {
     expect_nothing_left
 }
 
+# No node takes them, so that many cost little.
+test_a_supervisor_that_is_killed_while_it_makes_pods_is_followed_by_one_that_makes_the_rest() {
+    in_namespace making
+    job pytorch 'true'
+    sed -i 's/n_workers: 2/n_workers: 79/; s/^environment:/&\n  node_selector: {no-such-label: here}/' job.yml
+    sed -i 's/resources: .*/node_selector: {no-such-label: here}/' job.yml
+    submit job.yml --grace 1 -d
+    wait_for 60 "the first pod" some_pods
+    kill -KILL "$(supervisor)"
+    echo "$(kubectl get pods -o name | wc -l) pods were there"
+    wait_for 90 "all pods" n_pods 80
+    on_cluster stop 1
+    expect_status 0
+    expect_nothing_left
+}
+some_pods() { [ -n "$(kubectl get pods -o name)" ]; }
+n_pods() { [ "$(kubectl get pods -o name | wc -l)" = "$1" ]; }
+
 test_a_run_that_nobody_watches_goes_on_and_is_taken_over() {
     in_namespace alone
     start_long
@@ -240,4 +258,11 @@ test_a_pod_that_is_deleted_while_nobody_watches_is_missed() {
     expect_status 125
     expect_err 'worker\.0 was lost: somebody deleted the pod'
     expect_nothing_left
+}
+
+# -- what it may do
+
+test_the_rights_that_are_documented_are_enough() {
+    in_namespace rights
+    expect_the_documented_rights_to_do
 }
