@@ -241,7 +241,7 @@ static void what_exists_of_somebody_else_is_not_touched(void **state) {
     run_until(f->loop, &f->has_ended);
     assert_int_equal(f->n_ended, 2);
     assert_int_equal(f->ends[0].kind, TASK_NOT_STARTED);
-    contains(f->messages[0], "a ConfigMap of somebody else");
+    contains(f->messages[0], "a ConfigMap " NAME " of somebody else");
     assert_int_equal(n_asked(f, "DELETE "), 0);
     assert_false(f->is_submitted);
 }

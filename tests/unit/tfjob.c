@@ -113,9 +113,11 @@ int set_up(void **state) {
     f->settings = settings_new();
     assert_non_null(f->plan);
     write_kubeconfig(f);
-    f->options = (struct kubeflow_options){
-        .plan = f->plan, .settings = f->settings, .kubeconfig = f->kubeconfig, .timeout_ms = -1
-    };
+    f->options = (struct pods_options){ .form = &pods_kubeflow,
+                                        .plan = f->plan,
+                                        .settings = f->settings,
+                                        .kubeconfig = f->kubeconfig,
+                                        .timeout_ms = -1 };
     f->facts = (struct attempt_facts){
         .run_id = "7", .uuid = UUID, .owner = "ada", .logs = f->home, .grace_ms = 3000
     };
@@ -157,7 +159,7 @@ void launch(struct fixture *f) {
                                .delivered = delivered };
     struct error err;
 
-    if (kubeflow_make(&f->options, f->loop, &f->facts, &f->backend, &err) ||
+    if (pods_make(&f->options, f->loop, &f->facts, &f->backend, &err) ||
         f->backend->ops->launch(f->backend, &gang, &err))
         fail_msg("%s", err.message);
     assert_string_equal(f->told, "");

@@ -8,7 +8,7 @@
 #ifndef TESTS_TFJOB_H
 #define TESTS_TFJOB_H
 
-#include "backend/kubernetes/kubeflow.h"
+#include "backend/kubernetes/pods.h"
 #include "peer.h"
 
 #define UUID "0f8b3c1d2e4a5b6c7d8e9f0a1b2c3d4e"
@@ -66,7 +66,7 @@ struct fixture {
     struct peer *peer;
     struct plan *plan;
     struct settings *settings;
-    struct kubeflow_options options;
+    struct pods_options options;
     struct attempt_facts facts;
     struct backend *backend;
     char home[64], kubeconfig[96];
