@@ -13,6 +13,7 @@
 enum {
     LOOK_EVERY_MS = 1000,
     OVER_PATIENCE_MS = 5 * 1000, /* with pods of an owner that is over, until they say so */
+    KILL_PATIENCE_MS = 5 * 1000, /* with a cluster that does not answer who wants an end at once */
 };
 
 static const struct pods_form *const forms[] = { &pods_kubeflow, &pods_native };
@@ -94,7 +95,7 @@ static void look(struct pod_gang *g) {
     }
     look_at_clock(g);
     /* Who wants it ended at once does not wait for a cluster that nobody reaches. */
-    if (g->stage == STAGE_DELETING && g->is_killing && g->is_cut_off)
+    if (g->stage == STAGE_DELETING && g->is_cut_off && gang_is_past(g->killed_us, KILL_PATIENCE_MS))
         give_up_watching(g, "the cluster could not be reached: nobody knows what became of it");
     tasks_tell_ends(g);
     finish_if_nothing_is_left(g);
@@ -271,6 +272,8 @@ static void on_deleted(void *context, const struct api_answer *answer) {
                  g->name, answer->err.message);
         g->gang.notice(g->gang.context, sentence);
         give_up_watching(g, sentence);
+    } else {
+        g->is_cut_off = false; /* it has answered */
     }
     finish_if_nothing_is_left(g);
 }
@@ -318,8 +321,8 @@ static void stop(struct backend *backend, enum stop_manner manner, uint32_t grac
         g->call = NULL;
     }
     gang_delete(g);
-    if (manner == STOP_AT_ONCE && !g->is_killing) {
-        g->is_killing = true;
+    if (manner == STOP_AT_ONCE && g->killed_us == 0) {
+        g->killed_us = clock_monotonic_us();
         tasks_kill(g);
     }
 }

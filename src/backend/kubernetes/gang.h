@@ -90,7 +90,8 @@ struct pod_gang {
     struct cursors cursors;
     uint64_t n_ends;
     uint32_t n_ended;
-    bool is_stopping, is_killing;
+    bool is_stopping;
+    int64_t killed_us; /* when it was to be ended at once; 0: it was not */
     int64_t launched_us;
     struct event look_event, gone_event;
     char waits[SENTENCE_MOST]; /* as it was told */
