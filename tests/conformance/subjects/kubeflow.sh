@@ -18,7 +18,8 @@ test_tensorflow_runs_as_a_tfjob_and_sees_what_it_sees_here() {
 
 test_pytorch_runs_as_a_pytorchjob_and_sees_what_it_sees_here() {
     in_namespace pytorch
-    job pytorch 'env; sleep 1'
+    # The pods of workers wait for the name of the master, which has to be there until the last of them has started.
+    job pytorch 'env; if [ "$RANK" = 0 ]; then sleep 20; fi'
     submit job.yml
     expect_status 0
     expect_nothing_left
