@@ -201,7 +201,10 @@ static const struct code_row {
     { CURLE_UNSUPPORTED_PROTOCOL, ERROR_INVALID, "only http:// and https:// are known" },
     { CURLE_PEER_FAILED_VERIFICATION, ERROR_DENIED, "the server's certificate is not trusted" },
     { CURLE_SSL_CERTPROBLEM, ERROR_DENIED, "the client certificate cannot be used" },
-    { CURLE_SSL_CACERT_BADFILE, ERROR_DENIED, "the certificate authority cannot be used" },
+    { CURLE_SSL_CACERT_BADFILE, ERROR_DENIED,
+      "the server's certificate is not trusted: the authority of the kubeconfig cannot be used, or "
+      "it "
+      "names none and this machine has no list of them (Debian: ca-certificates)" },
     { CURLE_SSL_CONNECT_ERROR, ERROR_UNAVAILABLE, "there is no TLS with the server" },
     { CURLE_COULDNT_CONNECT, ERROR_UNAVAILABLE, "there is no connection" },
     { CURLE_COULDNT_RESOLVE_HOST, ERROR_UNAVAILABLE, "the name of the server is not known" },
