@@ -73,13 +73,15 @@ python_of() {
 sdk_venv() { # version
     local python folder="$CACHE/venvs/sdk-$1" stamp
     python=$(python_of "$1") || return 0
-    stamp=$("$python" --version; cd "$root/sdk" && find c python -type f ! -path '*/__pycache__/*' ! -path '*/build/*' \
+    stamp=$("$python" --version; sed -n '/^sdk_venv/,/^}/p' "$root/tests/conformance/prepare.sh" | cksum; cd "$root/sdk" && find c python -type f ! -path '*/__pycache__/*' ! -path '*/build/*' \
         ! -path '*.egg-info/*' -exec sha256sum {} + | sort | sha256sum)
     [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ] && return 0
     echo "  installing the package for Python $1"
     rm -rf "$folder" "$CACHE/sdk-source"
     mkdir -p "$CACHE/venvs"
     cp -r "$root/sdk" "$CACHE/sdk-source"
+    # What was built here before would be taken for what the sources give.
+    rm -rf "$CACHE/sdk-source/python/build" "$CACHE"/sdk-source/python/*.egg-info
     "$python" -m venv "$folder" &&
         again 600 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check setuptools wheel pytest &&
         again 600 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation \
