@@ -111,7 +111,7 @@ static int copy_outputs(void *context, const struct rundir *rundir,
 
 static bool goes_on(void *context, uint64_t bytes) {
     (void)context, (void)bytes;
-    return !launch_is_interrupted();
+    return !interrupts_came();
 }
 
 /* What was recorded of the code is the new run's too: so it can be run again, and compared. */

@@ -13,6 +13,7 @@
 
 #include "cli/amounts.h"
 #include "cli/answer.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/watch.h"
@@ -273,17 +274,9 @@ struct preparing {
     struct arena arena;
 };
 
-bool launch_is_interrupted(void) {
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-            sigismember(&pending, SIGHUP) == 1);
-}
-
 static bool goes_on(void *context, uint64_t bytes) {
     (void)context, (void)bytes;
-    return !launch_is_interrupted();
+    return !interrupts_came();
 }
 
 static int prepare(void *context, const struct rundir *rundir, struct supervisor_prepared *out,

@@ -57,10 +57,6 @@ struct launch {
     } code;
 };
 
-/* Interrupts are held back while a run is being made: whoever prepares one asks for them, and ends
- * its work then. */
-bool launch_is_interrupted(void);
-
 /* Returns the exit status. */
 int launch_run(const struct invocation *in, const struct launch *launch);
 

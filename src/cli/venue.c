@@ -32,13 +32,8 @@ static int check_here(const struct invocation *in, const struct plan *plan, stru
 
 /* Finds the cluster, and says what it is called. */
 static int find_cluster(struct venue *venue, struct error *err) {
-    const struct kubernetes_settings *settings = &venue->settings->kubernetes;
     struct pods_options *options = &venue->options;
-    const struct kubeconfig_request request = {
-        .file = options->kubeconfig ? options->kubeconfig : settings->kubeconfig,
-        .context = options->context ? options->context : settings->context,
-        .namespace = options->namespace ? options->namespace : settings->namespace,
-    };
+    const struct kubeconfig_request request = pods_way_in(options);
     struct kubeconfig config;
 
     if (kubeconfig_find(&request, &config, err))
@@ -135,9 +130,7 @@ int venue_of_run(const struct invocation *in, struct loaded *loaded, const char 
     if (!out->options.form)
         return error_set(err, ERROR_INVALID, "this myelin does not know the backend `%.40s`",
                          run->backend ? run->backend : "");
-    /* The cluster that a pod is in has no name to find it by. */
-    out->options.context =
-        run->cluster && strcmp(run->cluster, "in-cluster") == 0 ? NULL : run->cluster;
+    out->options.context = run->cluster;
     out->options.namespace = run->namespace;
     return find_cluster(out, err);
 }

@@ -330,6 +330,25 @@ static void a_plugins_answer_is_a_token_or_a_certificate(void **state) {
     arena_release(&arena);
 }
 
+/* A run names the cluster that it went to, and looks for it again by that name. */
+static void a_pods_own_cluster_is_found_again_by_its_name(void **state) {
+    (void)state;
+    setenv("KUBECONFIG", "/nowhere/at/all", 1);
+    setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    assert_int_equal(
+        kubeconfig_find(&(struct kubeconfig_request){ .context = "lab" }, &config, &err), -1);
+    assert_non_null(strstr(err.message, "that has the context lab"));
+    /* Where this is no pod, it fails at what a pod would have, not at the name. */
+    err.message[0] = '\0';
+    if (kubeconfig_find(&(struct kubeconfig_request){ .context = KUBECONFIG_IN_CLUSTER }, &config,
+                        &err) == 0)
+        assert_string_equal(config.context, KUBECONFIG_IN_CLUSTER);
+    assert_null(strstr(err.message, "that has the context"));
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    unsetenv("KUBERNETES_SERVICE_PORT");
+}
+
 #define TEXT(law)  cmocka_unit_test_teardown(law, release)
 #define FILES(law) cmocka_unit_test_setup_teardown(law, make_directory, remove_directory)
 
@@ -349,6 +368,7 @@ int main(void) {
         FILES(a_certificate_that_is_missing_is_named),
         FILES(without_any_way_in_the_ways_are_named),
         FILES(a_pod_finds_its_own_cluster),
+        FILES(a_pods_own_cluster_is_found_again_by_its_name),
         TEXT(base64_goes_there_and_back),
         TEXT(a_plugins_answer_is_a_token_or_a_certificate),
     };

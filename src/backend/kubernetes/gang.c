@@ -347,15 +347,19 @@ static const struct backend_ops ops = {
     .name = "pods", .launch = launch, .stop = stop, .free = gang_free
 };
 
-/* Where a run goes: what the command line says, else the settings, else the context. */
-static int open_api(const struct pods_options *options, struct event_base *base, struct api **out,
-                    struct error *err) {
+struct kubeconfig_request pods_way_in(const struct pods_options *options) {
     const struct kubernetes_settings *settings = &options->settings->kubernetes;
-    const struct kubeconfig_request request = {
+
+    return (struct kubeconfig_request){
         .file = options->kubeconfig ? options->kubeconfig : settings->kubeconfig,
         .context = options->context ? options->context : settings->context,
         .namespace = options->namespace ? options->namespace : settings->namespace,
     };
+}
+
+static int open_api(const struct pods_options *options, struct event_base *base, struct api **out,
+                    struct error *err) {
+    const struct kubeconfig_request request = pods_way_in(options);
     struct kubeconfig config;
 
     if (kubeconfig_find(&request, &config, err))

@@ -514,7 +514,8 @@ static const char *home_file(struct arena *arena) {
 
 int kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
                           struct kubeconfig *out, struct error *err) {
-    struct kubeconfig made = { .context = "in-cluster", .cluster_name = "in-cluster" };
+    struct kubeconfig made = { .context = KUBECONFIG_IN_CLUSTER,
+                               .cluster_name = KUBECONFIG_IN_CLUSTER };
     AUTO(buf) namespace = BUF_INIT(256);
     struct error ignored;
 
@@ -556,7 +557,7 @@ static int find_in_cluster(const struct kubeconfig_request *request, struct kube
             err, ERROR_NOT_FOUND,
             "there is no kubeconfig: KUBECONFIG names no file that is there, neither is "
             "there ~/.kube/config, and this is no pod");
-    if (request->context)
+    if (request->context && strcmp(request->context, KUBECONFIG_IN_CLUSTER) != 0)
         return error_set(err, ERROR_NOT_FOUND, "there is no kubeconfig that has the context %s",
                          request->context);
     return kubeconfig_in_cluster(host, port, SERVICE_ACCOUNT, out, err);

@@ -24,6 +24,10 @@
 #include "base/arena.h"
 #include "base/error.h"
 
+/* How the cluster of the pod that this process runs in is called, also by who looks for it again.
+ */
+#define KUBECONFIG_IN_CLUSTER "in-cluster"
+
 enum {
     KUBECONFIG_FILE_MAX = 4 << 20, /* bytes of one file, certificates included */
     KUBECONFIG_FILES_MAX = 64,
@@ -51,7 +55,7 @@ enum kubeconfig_verify { KUBECONFIG_VERIFY, KUBECONFIG_INSECURE };
 /* Texts live in the arena; what is absent is NULL. */
 struct kubeconfig {
     struct arena arena;
-    const char *context; /* its name; "in-cluster" for the pod's own */
+    const char *context; /* its name; KUBECONFIG_IN_CLUSTER for the pod's own */
     const char *cluster_name, *user_name;
     const char *namespace; /* never NULL: "default" where nothing says otherwise */
 

@@ -24,6 +24,7 @@
 #define BACKEND_KUBERNETES_PODS_H
 
 #include "backend/backend.h"
+#include "backend/kubernetes/kubeconfig.h"
 #include "manifest/manifest.h"
 
 struct pods_form; /* backend/kubernetes/gang.h */
@@ -46,6 +47,9 @@ struct pods_options {
     const char *image;                /* NULL: of the file, else of the settings */
     int64_t timeout_ms;               /* for all pods to run; negative: as long as it takes */
 };
+
+/* How the cluster is found: as the command line says, else the settings, else kubectl's rules. */
+struct kubeconfig_request pods_way_in(const struct pods_options *options);
 
 /* For backend_maker's `make`; its context is the options. They outlive the backend. */
 int pods_make(void *options, struct event_base *base, const struct attempt_facts *facts,
