@@ -33,6 +33,19 @@ struct task_start {
     const struct cpus *cpus;           /* where it runs; NULL: wherever the starter may */
 };
 
+/* Whose limit it is. */
+enum limit_scope {
+    LIMIT_OF_TASK, /* each may reach it by itself */
+    LIMIT_OF_RUN,  /* all tasks that have limits share it */
+};
+
+/* How many processes and threads tasks that have limits may have at once. */
+struct process_ceiling {
+    enum limit_scope scope;
+    uint32_t each; /* for every task; 0: no ceiling. A run gets as many times that as it has tasks,
+                    * or less where the machine itself could not bear so many */
+};
+
 /* A limit that a task ran into before it ended. */
 enum task_limit_kind {
     TASK_LIMIT_NONE,
@@ -42,7 +55,8 @@ enum task_limit_kind {
 
 struct task_limit {
     enum task_limit_kind kind;
-    int64_t limit, peak; /* peak 0: not known */
+    enum limit_scope scope; /* of the run's: some task ran into it, this one or another */
+    int64_t limit, peak;    /* peak 0: not known */
 };
 
 enum task_end_kind {
@@ -74,7 +88,7 @@ struct gang {
     /* Of the run, unlike any other's: what is made outside is named after it. May be NULL where
      * no task has limits. */
     const char *id;
-    uint32_t max_processes; /* ceiling for a task that has limits; 0: none */
+    struct process_ceiling processes;
 
     /* Of backends elsewhere; what is here needs none of them. */
     /* Somebody else runs the gang from here on, also when this process dies. */

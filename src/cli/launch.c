@@ -50,12 +50,12 @@ static int read_seconds(const struct invocation *in, const char *option, int mos
     return 0;
 }
 
-static int read_max_processes(const struct invocation *in, uint32_t *max_processes) {
+static int read_max_processes(const struct invocation *in, struct process_ceiling *out) {
     const char *text = invocation_value(in, "max-processes");
     char *end;
     long number;
 
-    *max_processes = RUN_MAX_PROCESSES;
+    *out = (struct process_ceiling){ LIMIT_OF_RUN, RUN_PROCESSES_EACH };
     if (!text)
         return 0;
     errno = 0;
@@ -63,7 +63,7 @@ static int read_max_processes(const struct invocation *in, uint32_t *max_process
     if (end == text || *end || errno || number < 0 || number > PROCESSES_MOST)
         return invocation_misuse(in, "--max-processes takes a number from 0 to %d, not '%s'",
                                  PROCESSES_MOST, text);
-    *max_processes = (uint32_t)number;
+    *out = (struct process_ceiling){ LIMIT_OF_TASK, (uint32_t)number };
     return 0;
 }
 
@@ -405,7 +405,7 @@ static int check_and_start(const struct invocation *in, const struct launch *lau
 int launch_read_options(const struct invocation *in, struct supervisor_options *out) {
     int64_t grace_ms = RUN_GRACE_MS, timeout_ms = QUEUE_NO_TIMEOUT;
     int64_t backoff_ms = AGAIN_DELAY_FIRST_MS;
-    uint32_t max_processes = 0;
+    struct process_ceiling processes = { 0 };
     uint64_t log_limit = 0;
     int status = read_seconds(in, "grace", GRACE_MOST_S, &grace_ms);
 
@@ -414,14 +414,14 @@ int launch_read_options(const struct invocation *in, struct supervisor_options *
     if (status == 0)
         status = read_seconds(in, "backoff", AGAIN_DELAY_MOST_MS / 1000, &backoff_ms);
     if (status == 0)
-        status = read_max_processes(in, &max_processes);
+        status = read_max_processes(in, &processes);
     if (status == 0)
         status = read_log_limit(in, &log_limit);
     *out = (struct supervisor_options){ .grace_ms = (uint32_t)grace_ms,
                                         .linger_ms = RUN_LINGER_MS,
                                         .timeout_ms = timeout_ms,
                                         .backoff_ms = (uint32_t)backoff_ms,
-                                        .max_processes = max_processes,
+                                        .processes = processes,
                                         .log_limit = log_limit };
     return status;
 }

@@ -23,8 +23,9 @@
       .help = "time before the first restart by `max_restarts`, doubled for each one that "        \
               "follows; 2 unless said" },                                                          \
     { .name = "max-processes", .argument = "N",                                                    \
-      .help = "most processes and threads of a task that has limits; 8192 unless said, 0: any "    \
-              "number" },                                                                          \
+      .help = "most processes and threads of each task that has limits, 0: any number; unless "    \
+              "said, all of them share 8192 for each task of the run, or half of what the "        \
+              "machine can have" },                                                                \
     { .name = "log-limit", .argument = "SIZE",                                                     \
       .help = "most bytes that are kept of what each task writes (500M, 2G); 10G unless said; "    \
               "the rest is counted" },                                                             \

@@ -238,6 +238,8 @@ static void write_limit(struct json *json, const struct task_limit *limit) {
     json_object(json);
     json_key(json, "resource");
     json_text(json, limit->kind == TASK_LIMIT_MEMORY ? "memory" : "processes");
+    json_key(json, "of");
+    json_text(json, limit->scope == LIMIT_OF_RUN ? "run" : "task");
     json_key(json, "limit");
     json_int(json, limit->limit);
     json_key(json, "peak");
@@ -259,7 +261,9 @@ void chronicle_task_ended(struct journal *journal, uint32_t rank, const struct t
         json_key(json, "reason");
         json_text(json, end->message);
     }
-    if (end->limit.kind != TASK_LIMIT_NONE)
+    /* A task that was only stopped need not be the one that ran into what all share. */
+    if (end->limit.kind != TASK_LIMIT_NONE &&
+        (end->limit.scope == LIMIT_OF_TASK || task->fate != FATE_STOPPED))
         write_limit(json, &end->limit);
     if (task->log_lost) {
         json_key(json, "log_lost");

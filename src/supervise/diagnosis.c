@@ -531,13 +531,22 @@ static bool explain_by_memory_limit(struct inquiry *inquiry) {
 
 /* Whatever it failed of, this it would not have met without the ceiling. */
 static void mention_process_limit(struct inquiry *inquiry) {
+    static const struct {
+        const char *before, *after;
+    } words[] = {
+        [LIMIT_OF_TASK] = { "it was refused a process or thread, as it had ",
+                            " of them; --max-processes sets how many a task with limits may have" },
+        [LIMIT_OF_RUN] = { "a task of the run was refused a process or thread, as all of them had ",
+                           " together; --max-processes gives each a ceiling of its own" },
+    };
     struct sentence hint = { .text = inquiry->out->hint, .size = sizeof inquiry->out->hint };
+    const struct task_limit *limit = &inquiry->end->limit;
 
-    if (inquiry->end->limit.kind != TASK_LIMIT_PROCESSES || !inquiry->out->failed)
+    if (limit->kind != TASK_LIMIT_PROCESSES || !inquiry->out->failed)
         return;
-    say_number(&hint, "it was refused a process or thread, as it had ",
-               (long)inquiry->end->limit.limit);
-    say(&hint, " of them; --max-processes sets how many a task with limits may have");
+    say(&hint, words[limit->scope].before);
+    say_number(&hint, "", (long)limit->limit);
+    say(&hint, words[limit->scope].after);
 }
 
 static void explain(struct inquiry *inquiry, const char *task) {

@@ -417,7 +417,7 @@ static int launch(struct run *run, struct error *err) {
     const struct gang gang = {
         .id = run->options.uuid,
         .n_tasks = run->state.plan->n_tasks,
-        .max_processes = run->options.max_processes,
+        .processes = run->options.processes,
         .describe = describe,
         .started = on_started,
         .output = on_output,

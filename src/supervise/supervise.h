@@ -27,8 +27,8 @@ struct event_base;
 enum {
     RUN_GRACE_MS = 10 * 1000,
     RUN_LINGER_MS = 3 * 1000,
-    RUN_MAX_PROCESSES = 8192, /* threads count: a trainer with many loaders has hundreds */
-    RUN_DOUBT_MS = 400,       /* how long a task that blames another waits for that one's own end */
+    RUN_PROCESSES_EACH = 8192, /* threads count: a trainer with many loaders has hundreds */
+    RUN_DOUBT_MS = 400, /* how long a task that blames another waits for that one's own end */
 };
 
 enum run_phase {
@@ -90,9 +90,9 @@ struct run_options {
     const char *working_directory; /* absolute */
     char *const *environment;      /* the user's */
     uint32_t grace_ms, linger_ms;
-    uint32_t max_processes; /* of a task that has limits; 0: no ceiling */
-    uint64_t log_limit;     /* bytes that are kept of what a task writes */
-    const gpu_set *gpus;    /* granted, by rank; NULL: GPUs are left to the user's environment */
+    struct process_ceiling processes;
+    uint64_t log_limit;  /* bytes that are kept of what a task writes */
+    const gpu_set *gpus; /* granted, by rank; NULL: GPUs are left to the user's environment */
     const struct pinning *pinning;         /* NULL: every task runs wherever the user may */
     const struct backend_maker *elsewhere; /* NULL: the tasks are processes of this machine */
     const struct run_past *past; /* of an attempt elsewhere that is taken over; NULL: a new one */

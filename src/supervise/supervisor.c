@@ -328,7 +328,7 @@ static void start_run(struct supervisor *supervisor) {
         .environment = environ,
         .grace_ms = supervisor->options->grace_ms,
         .linger_ms = supervisor->options->linger_ms,
-        .max_processes = supervisor->options->max_processes,
+        .processes = supervisor->options->processes,
         .gpus = placement && placement->gpus ? placement->gpus : supervisor->no_gpus,
         .pinning = placement ? placement->pinning : NULL,
         .attempt = supervisor->past.attempt,

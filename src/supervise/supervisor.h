@@ -7,6 +7,7 @@
 #ifndef SUPERVISE_SUPERVISOR_H
 #define SUPERVISE_SUPERVISOR_H
 
+#include "backend/backend.h"
 #include "model/demand.h"
 #include "store/code_facts.h"
 #include "store/origin.h"
@@ -25,7 +26,8 @@ typedef int supervisor_prepare(void *context, const struct rundir *rundir,
 
 struct supervisor_options {
     const char *home;
-    uint32_t grace_ms, linger_ms, max_processes;
+    uint32_t grace_ms, linger_ms;
+    struct process_ceiling processes;
     uint32_t backoff_ms; /* before the first restart */
     uint64_t log_limit;  /* bytes that are kept of what a task writes */
     const struct kept_file {

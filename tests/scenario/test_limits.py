@@ -189,16 +189,128 @@ def test_a_task_that_forks_without_end_stops_at_its_ceiling(scenario):
     assert ended.lines_of("master.0") == ["made 19"]
     assert "--max-processes" in ended.err, ended
     failed = [line for line in event(scenario, "task") if line["status"] == "failed"]
-    assert failed[0]["limit"]["resource"] == "processes" and failed[0]["limit"]["limit"] == 20
+    limit = failed[0]["limit"]
+    assert limit["resource"] == "processes" and limit["of"] == "task" and limit["limit"] == 20
+
+
+@limits_hold
+def test_a_ceiling_that_is_asked_for_is_each_tasks_own(scenario):
+    """One task forks until it is refused, while its siblings have room; together they have more than one may."""
+    script = BOMB.replace("    import os, sys, time\n", """
+    import os, sys, time
+    def up(rank):
+        return os.path.exists("up.%s" % rank)
+    if os.environ["RANK"] != "0":
+        for _ in range(14):
+            if os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+        open("up." + os.environ["RANK"], "w").close()
+        time.sleep(60)
+    while not (up(1) and up(2)):
+        time.sleep(0.02)
+""", 1)
+    ended = scenario.run(limited(scenario, scenario.python(script), cpu=1, workers=2), "--max-processes", "20")
+    assert ended.status == 7, ended
+    assert ended.lines_of("master.0") == ["made 19"]
+
+
+PIDS_MAX = """
+    for line in open("/proc/self/cgroup"):
+        number, names, path = line.strip().split(":", 2)
+        for tree in ["pids"] if "pids" in names.split(",") else [""] if number == "0" else []:
+            for above in ("", "/.."):
+                try:
+                    print(above or "/.", open("/sys/fs/cgroup/%s%s%s/pids.max" % (tree, path, above)).read().strip())
+                except OSError:
+                    pass
+"""
+
+
+def ceilings_of(scenario, *arguments, workers=0):
+    """What the control groups that the tasks are in, and those above them, say, each once."""
+    ended = scenario.run(limited(scenario, scenario.python(PIDS_MAX), cpu=1, workers=workers), *arguments)
+    assert ended.status == 0, ended
+    return set(sum((ended.lines_of(task) for task in ["master.0", *(f"worker.{i}" for i in range(workers))]), []))
+
+
+def most_here():
+    """Half of what the kernel can have, as long as no group has less."""
+    return min(int(pathlib.Path("/proc/sys/kernel", name).read_text()) for name in ("pid_max", "threads-max")) // 2
+
+
+@limits_hold
+@pytest.mark.parametrize("workers", [0, 1, 7])
+def test_tasks_share_a_ceiling_of_processes_that_the_machine_can_bear(scenario, workers):
+    shown = [int(line.split()[1]) for line in ceilings_of(scenario, workers=workers) if line.split()[1].isdigit()]
+    assert min(shown) <= min(8192 * (workers + 1), most_here()), shown
+    if os.geteuid() == 0:  # whose slice has no ceiling of its own
+        assert min(8192 * (workers + 1), most_here()) in shown, shown
 
 
 @limits_hold
 def test_there_is_a_ceiling_of_processes_unless_it_is_waived(scenario):
-    where = "$(sed -n 's/^[0-9]*:pids://p; s/^0:://p' /proc/self/cgroup | grep myelin)"
-    cmd = scenario.script(f"cat {CGROUPS}/pids{where}/pids.max {CGROUPS}{where}/pids.max 2>&-; true")
-    job = limited(scenario, cmd, cpu=1)
-    assert scenario.run(job).lines_of("master.0") == ["8192"]
-    assert scenario.run(job, "--max-processes", "0").lines_of("master.0") in ([], ["max"])
+    assert "/. 99" in ceilings_of(scenario, "--max-processes", "99", workers=1)
+    assert not {"/. 99", "/. 8192"} & ceilings_of(scenario, "--max-processes", "0")
+
+
+@pytest.fixture
+def cramped():
+    """What a program is started under to stand in a control group that may have 60 processes."""
+    is_v2 = (CGROUPS / "cgroup.controllers").exists()
+    top = pathlib.Path(tempfile.mkdtemp(prefix="cramped-", dir=CGROUPS if is_v2 else CGROUPS / "pids"))
+    inner = top / "inner" if is_v2 else top
+    try:
+        if is_v2:
+            inner.mkdir()
+        (top / "pids.max").write_text("60")
+        yield ["sh", "-c", f'echo $$ >{inner}/cgroup.procs; shift; exec {PROGRAM} "$@"', "sh"]
+    finally:
+        for path in (inner, top):
+            wait_until(lambda path=path: not path.exists() or try_to_remove(path))
+
+
+def try_to_remove(path):
+    try:
+        path.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+root_alone = pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a group with a ceiling of its own")
+
+
+@limits_hold
+@root_alone
+def test_a_fork_bomb_leaves_half_of_the_processes_to_others(scenario, cramped):
+    """The sibling's process counts, those of the run's own supervisor do not."""
+    sibling = 'open("up", "w").close(); time.sleep(60)'
+    script = BOMB.replace("    made = 0", f"""
+    if os.environ["RANK"] == "1":
+        {sibling}
+    while not os.path.exists("up"):
+        time.sleep(0.02)
+    made = 0""", 1)
+    ended = scenario.run(limited(scenario, scenario.python(script), cpu=1, workers=1), under=cramped)
+    assert ended.status == 7, ended
+    assert ended.lines_of("master.0") == ["made 28"]
+    assert "as all of them had 30 together; --max-processes gives each" in ended.err, ended
+    told = [(line["rank"], line["limit"]) for line in event(scenario, "task") if "limit" in line]
+    assert [rank for rank, _ in told] == [0], "the sibling was only stopped"
+    limit = told[0][1]
+    assert limit["resource"] == "processes" and limit["of"] == "run" and limit["limit"] == 30
+    assert groups_of(scenario) == []
+
+
+@limits_hold
+@root_alone
+def test_a_run_that_is_too_large_for_its_ceiling_is_told_so(scenario, cramped):
+    """On v2 tasks cannot even be born there; on v1 it is what they start."""
+    ended = scenario.run(limited(scenario, scenario.script("sleep 5 & wait"), memory=64, workers=39), under=cramped)
+    assert ended.status not in (0, 125), ended
+    assert "as all of them had 30 together; --max-processes gives each" in ended.err, ended
+    assert groups_of(scenario) == []
 
 
 @pytest.mark.parametrize("number", ["-1", "x", "1.5", "99999999999999999999", ""])

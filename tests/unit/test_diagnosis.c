@@ -713,6 +713,22 @@ static void a_refused_process_is_a_hint_and_what_was_written_the_reason(void **u
     assert_non_null(strstr(why.hint, "as it had 20 of them; --max-processes"));
 }
 
+static void a_ceiling_that_tasks_share_is_told_as_the_runs(void **unused) {
+    struct task_end end = limited(exit_with(1), TASK_LIMIT_PROCESSES, 16384);
+    struct diagnosis why;
+
+    (void)unused;
+    end.limit.scope = LIMIT_OF_RUN;
+    why = diagnose_text(end, plain_3_7);
+    assert_string_equal(
+        why.hint, "a task of the run was refused a process or thread, as all of them had 16384 "
+                  "together; --max-processes gives each a ceiling of its own");
+    end.kind = TASK_NOT_STARTED;
+    end.message = "cannot start worker.9: cannot make a process";
+    why = diagnose_text(end, "");
+    assert_non_null(strstr(why.hint, "as all of them had 16384 together"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uncaught_exception_is_named_with_its_place_in_every_python),
@@ -748,6 +764,7 @@ int main(void) {
         cmocka_unit_test(a_kill_of_a_tasks_process_is_surer_than_what_the_task_wrote_of_it),
         cmocka_unit_test(a_task_that_succeeded_is_not_blamed_for_a_limit),
         cmocka_unit_test(a_refused_process_is_a_hint_and_what_was_written_the_reason),
+        cmocka_unit_test(a_ceiling_that_tasks_share_is_told_as_the_runs),
     };
 
     return cmocka_run_group_tests_name("diagnosis", tests, NULL, NULL);

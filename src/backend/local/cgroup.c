@@ -13,6 +13,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "backend/local/ceiling.h"
 #include "backend/local/cgroup_tree.h"
 #include "backend/local/scope.h"
 
@@ -43,10 +44,15 @@ struct cgroups {
     size_t n_trees;
     struct tree *of[CONTROLLER_COUNT]; /* NULL: it cannot be used, and why */
     char why[CONTROLLER_COUNT][CGROUP_WHY_MOST];
+    struct process_ceiling processes;
+    uint32_t n_tasks;
+    int64_t run_ceiling; /* of the processes of all tasks, held by the run's group; 0: none */
+    int run_entry;       /* v1: the file by which they enter that group; -1: not opened yet */
 };
 
 struct cgroup {
     int64_t limits[CONTROLLER_COUNT]; /* thousandths of a core, bytes, processes; 0: none */
+    bool shares_ceiling;              /* its processes count for the run's */
     char name[];
 };
 
@@ -120,12 +126,16 @@ static void find_trees(struct cgroups *groups, const char *id) {
     cgroup_places_release(&places);
 }
 
-struct cgroups *cgroups_open(const char *id) {
+struct cgroups *cgroups_open(const char *id, const struct process_ceiling *processes,
+                             uint32_t n_tasks) {
     struct cgroups *groups = calloc(1, sizeof *groups);
 
     if (!groups)
         abort();
     cgroup_name(groups->name, id);
+    groups->processes = *processes;
+    groups->n_tasks = n_tasks;
+    groups->run_entry = -1;
     find_trees(groups, id);
     for (size_t i = 0; i < groups->n_trees; i++) {
         cgroup_remove_stale(groups->trees[i].parent_fd, groups->name);
@@ -143,6 +153,8 @@ void cgroups_free(struct cgroups *groups) {
         if (groups->trees[i].parent_fd >= 0)
             close(groups->trees[i].parent_fd);
     }
+    if (groups->run_entry >= 0)
+        close(groups->run_entry);
     free(groups);
 }
 
@@ -160,15 +172,40 @@ const char *cgroups_missing(const struct cgroups *groups, enum resource resource
 
 /* ---- the run's group ---- */
 
-/* Passes the controllers on to the tasks' groups (v2). */
+/* Whether the tree is the one in which the run's own group holds a ceiling of processes. */
+static bool holds_run_ceiling(const struct cgroups *groups, const struct tree *tree) {
+    return tree == groups->of[CONTROLLER_PIDS] && groups->processes.scope == LIMIT_OF_RUN &&
+           groups->processes.each > 0;
+}
+
+/* Passes the controllers on to the tasks' groups (v2); not that of a ceiling which the run's own
+ * holds, so that processes count there and nowhere else. */
 static void enable_controllers(const struct cgroups *groups, const struct tree *tree) {
     for (int i = 0; tree->version == CGROUP_V2 && i < CONTROLLER_COUNT; i++) {
         char word[16];
 
         snprintf(word, sizeof word, "+%s", controller_names[i]);
-        if (groups->of[i] == tree)
+        if (groups->of[i] == tree && !(i == CONTROLLER_PIDS && holds_run_ceiling(groups, tree)))
             cgroup_write(tree->run_fd, "cgroup.subtree_control", word);
     }
+}
+
+/* Sets the ceiling that all tasks share, and opens the way into the group that holds it. Returns 0
+ * or errno. */
+static int hold_run_ceiling(struct cgroups *groups, const struct tree *tree) {
+    char text[32];
+    int errnum;
+
+    if (!holds_run_ceiling(groups, tree))
+        return 0;
+    groups->run_ceiling =
+        ceiling_of_run(groups->processes.each, groups->n_tasks, ceiling_room(tree->parent));
+    snprintf(text, sizeof text, "%" PRId64, groups->run_ceiling);
+    errnum = cgroup_write(tree->run_fd, "pids.max", text);
+    if (errnum || tree->version == CGROUP_V2)
+        return errnum;
+    groups->run_entry = openat(tree->run_fd, "tasks", O_WRONLY | O_CLOEXEC);
+    return groups->run_entry < 0 ? errno : 0;
 }
 
 /* Keeps the tasks' memory out of the swap, as far as that can be said once for all of them: on v2
@@ -202,7 +239,7 @@ static int claim(struct cgroups *groups, struct tree *tree) {
             tree->run_fd = fd;
             enable_controllers(groups, tree);
             keep_from_swap(groups, tree);
-            return 0;
+            return hold_run_ceiling(groups, tree);
         }
         if (fd >= 0)
             close(fd);
@@ -318,13 +355,15 @@ static int open_entry(const struct tree *tree, const char *task, struct cgroup_e
     return fd < 0 ? errno : 0;
 }
 
-/* Whether the task has a group in the tree. */
+/* Whether the task has a group in the tree. On v2 the run's own may get groups with controllers,
+ * and so no processes. */
 static bool limits_in(const struct cgroups *groups, const struct tree *tree,
                       const struct cgroup *group) {
     for (int i = 0; i < CONTROLLER_COUNT; i++)
         if (groups->of[i] == tree && group->limits[i])
             return true;
-    return false;
+    return group->shares_ceiling && tree == groups->of[CONTROLLER_PIDS] &&
+           tree->version == CGROUP_V2;
 }
 
 /* Makes the task's group in the tree, with the limits that the tree enforces. */
@@ -358,12 +397,12 @@ void cgroup_entry_release(struct cgroup_entry *entry) {
 }
 
 static struct cgroup *cgroup_new(struct cgroups *groups, const char *task,
-                                 const struct resources *limits, uint32_t max_processes) {
+                                 const struct resources *limits) {
     const milli cpu = limits->of[RESOURCE_CPU].limits, memory = limits->of[RESOURCE_MEMORY].limits;
     const int64_t wanted[CONTROLLER_COUNT] = {
         [CONTROLLER_CPU] = cpu > 0 ? cpu : 0,
         [CONTROLLER_MEMORY] = memory > 0 ? bytes_of(memory) : 0,
-        [CONTROLLER_PIDS] = cpu > 0 || memory > 0 ? max_processes : 0,
+        [CONTROLLER_PIDS] = cpu > 0 || memory > 0 ? groups->processes.each : 0,
     };
     struct cgroup *group = calloc(1, sizeof *group + strlen(task) + 1);
     bool any = false;
@@ -376,6 +415,10 @@ static struct cgroup *cgroup_new(struct cgroups *groups, const char *task,
             group->limits[i] = wanted[i];
             any = true;
         }
+    if (groups->run_ceiling && group->limits[CONTROLLER_PIDS]) {
+        group->limits[CONTROLLER_PIDS] = 0; /* nothing of its own */
+        group->shares_ceiling = true;
+    }
     if (any)
         return group;
     free(group);
@@ -383,9 +426,8 @@ static struct cgroup *cgroup_new(struct cgroups *groups, const char *task,
 }
 
 int cgroup_make(struct cgroups *groups, const char *task, const struct resources *limits,
-                uint32_t max_processes, struct cgroup **out, struct cgroup_entry *entry,
-                struct error *err) {
-    struct cgroup *group = cgroup_new(groups, task, limits, max_processes);
+                struct cgroup **out, struct cgroup_entry *entry, struct error *err) {
+    struct cgroup *group = cgroup_new(groups, task, limits);
     struct cgroup_entry made = CGROUP_ENTRY_NONE;
 
     for (size_t i = 0; group && i < groups->n_trees; i++) {
@@ -396,6 +438,8 @@ int cgroup_make(struct cgroups *groups, const char *task, const struct resources
             return -1;
         }
     }
+    if (group && group->shares_ceiling && !limits_in(groups, groups->of[CONTROLLER_PIDS], group))
+        made.shared = groups->run_entry;
     *out = group;
     *entry = made;
     return 0;
@@ -421,28 +465,49 @@ static long long read_value(int run_fd, const char *task, const char *file, cons
     return key ? cgroup_map_value(text, key) : strtoll(text, NULL, 10);
 }
 
-struct task_limit cgroup_limit_hit(const struct cgroups *groups, const struct cgroup *group) {
-    const struct tree *memory = groups->of[CONTROLLER_MEMORY], *pids = groups->of[CONTROLLER_PIDS];
-    struct task_limit hit = { 0 };
+static bool memory_hit(const struct tree *tree, const struct cgroup *group,
+                       struct task_limit *out) {
+    const bool is_v2 = tree->version == CGROUP_V2;
     long long peak;
 
-    if (group->limits[CONTROLLER_MEMORY]) {
-        const bool is_v2 = memory->version == CGROUP_V2;
+    if (read_value(tree->run_fd, group->name, is_v2 ? "memory.events" : "memory.oom_control",
+                   "oom_kill") <= 0)
+        return false;
+    peak = read_value(tree->run_fd, group->name,
+                      is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
+    *out = (struct task_limit){ .kind = TASK_LIMIT_MEMORY,
+                                .limit = group->limits[CONTROLLER_MEMORY],
+                                .peak = peak > 0 ? peak : 0 };
+    return true;
+}
 
-        if (read_value(memory->run_fd, group->name, is_v2 ? "memory.events" : "memory.oom_control",
-                       "oom_kill") > 0) {
-            peak = read_value(memory->run_fd, group->name,
-                              is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
-            return (struct task_limit){ TASK_LIMIT_MEMORY, group->limits[CONTROLLER_MEMORY],
-                                        peak > 0 ? peak : 0 };
-        }
-    }
-    if (group->limits[CONTROLLER_PIDS] &&
-        read_value(pids->run_fd, group->name, "pids.events", "max") > 0) {
-        peak = read_value(pids->run_fd, group->name, "pids.peak", NULL);
-        hit = (struct task_limit){ TASK_LIMIT_PROCESSES, group->limits[CONTROLLER_PIDS],
-                                   peak > 0 ? peak : 0 };
-    }
+/* Kernels differ in which group counts what was refused: that of the process, or that whose ceiling
+ * it is. The two differ where the ceiling is the run's and the task has a group in the tree. */
+static bool processes_hit(const struct cgroups *groups, const struct cgroup *group,
+                          struct task_limit *out) {
+    const int run_fd = groups->of[CONTROLLER_PIDS]->run_fd;
+    const char *const holder = group->shares_ceiling ? "." : group->name;
+    long long peak;
+
+    if (read_value(run_fd, group->name, "pids.events", "max") <= 0 &&
+        read_value(run_fd, holder, "pids.events", "max") <= 0)
+        return false;
+    peak = read_value(run_fd, holder, "pids.peak", NULL);
+    *out = (struct task_limit){ .kind = TASK_LIMIT_PROCESSES,
+                                .scope = group->shares_ceiling ? LIMIT_OF_RUN : LIMIT_OF_TASK,
+                                .limit = group->shares_ceiling ? groups->run_ceiling
+                                                               : group->limits[CONTROLLER_PIDS],
+                                .peak = peak > 0 ? peak : 0 };
+    return true;
+}
+
+struct task_limit cgroup_limit_hit(const struct cgroups *groups, const struct cgroup *group) {
+    struct task_limit hit = { 0 };
+
+    if (group->limits[CONTROLLER_MEMORY] && memory_hit(groups->of[CONTROLLER_MEMORY], group, &hit))
+        return hit;
+    if (group->shares_ceiling || group->limits[CONTROLLER_PIDS])
+        processes_hit(groups, group, &hit);
     return hit;
 }
 

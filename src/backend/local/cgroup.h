@@ -5,8 +5,10 @@
  *   <own group of the supervisor>/myelin-<run>/worker.2      in each tree that is needed
  *
  * On v1 each controller has a tree of its own, and a task gets a group only in those whose
- * limits it has. On v2 there is one tree; as no group there may hold both processes and groups
- * with controllers, the run's group stands beside the supervisor's own, in the nearest group
+ * limits it has. A ceiling of processes that all tasks share is one of the run's group, which the
+ * tasks enter themselves where they need no group of their own for anything else: a group costs
+ * more than the entry. On v2 there is one tree; as no group there may hold both processes and
+ * groups with controllers, the run's group stands beside the supervisor's own, in the nearest group
  * above it that this user may write and that may pass controllers on; where there is none, systemd
  * is asked for a scope (scope.h), and the supervisor moves there.
  *
@@ -35,23 +37,23 @@ struct cgroup;  /* of a task */
 struct cgroup_entry {
     int files[CONTROLLER_COUNT];
     int n_files;
+    int shared;    /* a file as well, borrowed from the run's groups; -1: none */
     int directory; /* -1: none */
 };
 #define CGROUP_ENTRY_NONE                                                                          \
-    { .directory = -1 }
+    { .shared = -1, .directory = -1 }
 void cgroup_entry_release(struct cgroup_entry *entry);
 
 /* Looks at what the machine offers, and may move this process for it. `id` is the run's, of at most
  * 64 letters and digits. */
-struct cgroups *cgroups_open(const char *id);
+struct cgroups *cgroups_open(const char *id, const struct process_ceiling *processes,
+                             uint32_t n_tasks);
 /* Gives the lock back; groups that are left stay. Takes NULL. */
 void cgroups_free(struct cgroups *groups);
 
-/* Makes the groups of a task. max_processes 0: no ceiling. *out is NULL when the task has no
- * limit that can be enforced. */
+/* Makes the groups of a task. *out is NULL when the task has no limit that can be enforced. */
 MUST_CHECK int cgroup_make(struct cgroups *groups, const char *task, const struct resources *limits,
-                           uint32_t max_processes, struct cgroup **out, struct cgroup_entry *entry,
-                           struct error *err);
+                           struct cgroup **out, struct cgroup_entry *entry, struct error *err);
 
 /* Which limit a task that failed ran into, if any. */
 struct task_limit cgroup_limit_hit(const struct cgroups *groups, const struct cgroup *group);

@@ -33,12 +33,16 @@ void cgroup_name(char out[static CGROUP_NAME_MOST], const char *id) {
 
 int cgroup_write(int directory, const char *file, const char *text) {
     const int fd = openat(directory, file, O_WRONLY | O_CLOEXEC);
-    int errnum = 0;
+    ssize_t n;
+    int errnum;
 
     if (fd < 0)
         return errno;
-    if (write(fd, text, strlen(text)) < 0)
-        errnum = errno;
+    /* The memory controller of v1 gives up at any signal, also at one that means nothing to it. */
+    do
+        n = write(fd, text, strlen(text));
+    while (n < 0 && errno == EINTR);
+    errnum = n < 0 ? errno : 0;
     close(fd);
     return errnum;
 }

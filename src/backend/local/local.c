@@ -166,12 +166,17 @@ static void on_exit_of_task(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void task_not_started(struct local *local, uint32_t rank, int errnum, const char *message) {
-    const struct task_end end = {
+    struct task_process *task = &local->tasks[rank];
+    struct task_end end = {
         .kind = TASK_NOT_STARTED,
         .detail = errnum,
         .message = message,
     };
 
+    if (task->group && errnum == EAGAIN) /* where it would be born in a group that is full */
+        end.limit = cgroup_limit_hit(local->groups, task->group);
+    cgroup_end(local->groups, task->group);
+    task->group = NULL;
     task_over(local, rank, &end);
 }
 
@@ -191,9 +196,8 @@ static int limit_task(struct local *local, struct task_process *task,
     if (!has_limits)
         return 0;
     if (!local->groups)
-        local->groups = cgroups_open(local->gang.id);
-    return cgroup_make(local->groups, start->name, start->resources, local->gang.max_processes,
-                       &task->group, entry, err);
+        local->groups = cgroups_open(local->gang.id, &local->gang.processes, local->gang.n_tasks);
+    return cgroup_make(local->groups, start->name, start->resources, &task->group, entry, err);
 }
 
 /* One sentence for all that was asked and is not enforced. */
@@ -239,8 +243,6 @@ static void launch_one(struct local *local, uint32_t rank) {
         cgroup_entry_release(&entry);
     }
     if (status) {
-        cgroup_end(local->groups, task->group);
-        task->group = NULL;
         error_wrap(&err, "cannot start %s", start.name);
         task_not_started(local, rank, errnum, err.message);
         return;

@@ -56,6 +56,8 @@ IN_CHILD static bool enter_cgroups(const struct birth *birth) {
     for (int i = 0; i < entry->n_files; i++)
         if (write(entry->files[i], "0", 1) < 0)
             return false;
+    if (entry->shared >= 0 && write(entry->shared, "0", 1) < 0)
+        return false;
     if (entry->directory >= 0 && !birth->is_inside) {
         const int fd = openat(entry->directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
         const bool is_in = fd >= 0 && write(fd, "0", 1) > 0;
