@@ -308,7 +308,7 @@ def test_a_fork_bomb_leaves_half_of_the_processes_to_others(scenario, cramped):
 def test_a_run_that_is_too_large_for_its_ceiling_is_told_so(scenario, cramped):
     """On v2 tasks cannot even be born there; on v1 it is what they start."""
     ended = scenario.run(limited(scenario, scenario.script("sleep 5 & wait"), memory=64, workers=39), under=cramped)
-    assert ended.status not in (0, 125), ended
+    assert ended.status != 0, ended
     assert "as all of them had 30 together; --max-processes gives each" in ended.err, ended
     assert groups_of(scenario) == []
 
