@@ -10,7 +10,9 @@
 #define BASE_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 int64_t clock_wall_us(void); /* microseconds since 1970 */
 int64_t clock_monotonic_us(void);
@@ -28,7 +30,10 @@ struct time_text {
 };
 struct time_text time_text(int64_t us, enum time_detail detail);
 
-/* Reads what time_text writes; false for what is no time. */
+/* Reads a moment at the start of n bytes, of the years 1000 to 9999 and of any time zone
+ * ("2026-03-01T13:00:00.123456789+01:00"). Returns its length; 0: there is none. */
+size_t time_scan(const char *text, size_t n, struct timespec *out);
+/* Likewise a text that is nothing else, as time_text writes it; false for what is no time. */
 bool time_read(const char *text, int64_t *us);
 
 #endif

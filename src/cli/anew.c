@@ -109,11 +109,6 @@ static int copy_outputs(void *context, const struct rundir *rundir,
 
 /* ---- its code ---- */
 
-static bool goes_on(void *context, uint64_t bytes) {
-    (void)context, (void)bytes;
-    return !interrupts_came();
-}
-
 /* What was recorded of the code is the new run's too: so it can be run again, and compared. */
 static int keep_record(const struct rundir *from, const struct rundir *to, const char *name,
                        struct error *err) {
@@ -130,7 +125,7 @@ static int keep_record(const struct rundir *from, const struct rundir *to, const
 /* Makes the code of the original in the directory of the new run, and goes there. */
 static int restore_code(void *context, const struct rundir *rundir,
                         struct supervisor_prepared *prepared, struct error *err) {
-    const struct archive_progress progress = { .tell = goes_on };
+    const struct archive_progress progress = { .tell = progress_unseen };
     struct original *original = context;
     const struct code_run run = { &original->rundir, &original->record.code };
     struct code_restored restored;

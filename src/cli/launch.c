@@ -274,14 +274,9 @@ struct preparing {
     struct arena arena;
 };
 
-static bool goes_on(void *context, uint64_t bytes) {
-    (void)context, (void)bytes;
-    return !interrupts_came();
-}
-
 static int prepare(void *context, const struct rundir *rundir, struct supervisor_prepared *out,
                    struct error *err) {
-    const struct archive_progress progress = { .tell = goes_on };
+    const struct archive_progress progress = { .tell = progress_unseen };
     struct preparing *preparing = context;
     const struct launch *launch = preparing->launch;
     char directory[PATH_MAX];

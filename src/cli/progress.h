@@ -29,6 +29,8 @@ struct progress progress_begin(const char *what);
 /* For the `tell` of who does the work; false: it was interrupted. */
 bool progress_tell(void *progress, uint64_t bytes);
 void progress_end(struct progress *progress);
+/* Likewise, of work that is not shown: it needs no context. */
+bool progress_unseen(void *unused, uint64_t bytes);
 
 struct interrupts {
     sigset_t before;

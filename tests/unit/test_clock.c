@@ -48,6 +48,30 @@ static void a_moment_reads_back_as_it_was_written(void **unused) {
     assert_int_equal(us, 1772366400123456);
 }
 
+static void a_moment_of_another_time_zone_is_the_same_moment(void **unused) {
+    int64_t us;
+
+    (void)unused;
+    assert_true(time_read("2026-03-01T13:30:00.5+01:30", &us));
+    assert_int_equal(us, 1772366400500000);
+    assert_true(time_read("2026-03-01T07:00:00.5-05:00", &us));
+    assert_int_equal(us, 1772366400500000);
+    assert_true(time_read("1969-12-31T23:59:59.25Z", &us));
+    assert_int_equal(us, -750000);
+}
+
+static void a_moment_is_found_at_the_start_of_bytes_and_nowhere_past_them(void **unused) {
+    static const char line[] = "2024-02-29T12:00:00.123456789Z and so on";
+    struct timespec moment = { 0 };
+
+    (void)unused;
+    assert_int_equal(time_scan(line, strlen(line), &moment), 30);
+    assert_int_equal(moment.tv_sec, 1709208000);
+    assert_int_equal(moment.tv_nsec, 123456789);
+    for (size_t n = 0; n < 30; n++)
+        assert_int_equal(time_scan(line, n, &moment), 0);
+}
+
 static void what_is_no_moment_is_not_read(void **unused) {
     static const char *const texts[] = { "",
                                          "?",
@@ -57,7 +81,14 @@ static void what_is_no_moment_is_not_read(void **unused) {
                                          "2026-03-01T12:00:00.5",
                                          "2026-03-01T12:00:00Z ",
                                          "2026-13-01T12:00:00Z",
-                                         "9999-12-31T23:59:60Z" };
+                                         "9999-12-31T23:59:60Z",
+                                         "9999-12-31T23:59:59-00:01",
+                                         "1000-01-01T00:00:00+00:01",
+                                         "2026-3-1T12:00:00Z",
+                                         " 2026-03-01T12:00:00Z",
+                                         "2026-03-01T24:00:00Z",
+                                         "2026-03-01T12:00:00+1:00",
+                                         "2026-03-01T12:00:00+24:00" };
     int64_t us = 7;
 
     (void)unused;
@@ -80,6 +111,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_moment_is_told_in_the_detail_that_is_asked_for),
         cmocka_unit_test(a_moment_reads_back_as_it_was_written),
+        cmocka_unit_test(a_moment_of_another_time_zone_is_the_same_moment),
+        cmocka_unit_test(a_moment_is_found_at_the_start_of_bytes_and_nowhere_past_them),
         cmocka_unit_test(what_is_no_moment_is_not_read),
         cmocka_unit_test(a_signal_is_told_by_number_and_name),
     };

@@ -9,84 +9,18 @@
 enum { MOMENT_MOST = 64 };
 #define SECOND_NS 1000000000ll
 
-/* ---- moments ---- */
-
-/* Reads exactly `digits` of them. */
-static bool read_digits(const char **at, const char *end, int digits, int64_t *out) {
-    *out = 0;
-    for (int i = 0; i < digits; i++, (*at)++) {
-        if (*at == end || **at < '0' || **at > '9')
-            return false;
-        *out = *out * 10 + (**at - '0');
-    }
-    return true;
-}
-
-static bool read_char(const char **at, const char *end, const char *any_of, char *out) {
-    if (*at == end || !**at || !strchr(any_of, **at))
-        return false;
-    *out = *(*at)++;
-    return true;
-}
-
-/* Days since 1970 of a day in the Gregorian calendar; the year begins in March, so that the leap
- * day is its last. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day) {
-    const int64_t y = month <= 2 ? year - 1 : year;
-    const int64_t era = y / 400, of_era = y - era * 400;
-    const int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static bool read_fraction(const char **at, const char *end, int64_t *ns) {
-    int64_t unit = SECOND_NS / 10;
-
-    *ns = 0;
-    if (*at == end || **at != '.')
-        return true;
-    (*at)++;
-    for (; *at < end && **at >= '0' && **at <= '9'; (*at)++, unit /= 10)
-        *ns += unit * (**at - '0');
-    return true;
-}
-
-static bool read_zone(const char **at, const char *end, int64_t *offset_s) {
-    int64_t hours, minutes;
-    char sign, colon;
-
-    *offset_s = 0;
-    if (!read_char(at, end, "Z+-", &sign))
-        return false;
-    if (sign == 'Z')
-        return true;
-    if (!read_digits(at, end, 2, &hours) || !read_char(at, end, ":", &colon) ||
-        !read_digits(at, end, 2, &minutes))
-        return false;
-    *offset_s = (hours * 60 + minutes) * (sign == '-' ? -60 : 60);
-    return true;
-}
-
 size_t logstream_moment(const char *text, size_t n, int64_t *out_ns) {
-    const char *at = text, *end = text + (n < MOMENT_MOST ? n : MOMENT_MOST);
-    int64_t year, month, day, hour, minute, second, ns, offset_s;
-    char sign;
+    const size_t most = n < MOMENT_MOST ? n : MOMENT_MOST;
+    struct timespec moment;
+    const size_t length = time_scan(text, most, &moment);
 
-    if (!read_digits(&at, end, 4, &year) || !read_char(&at, end, "-", &sign) ||
-        !read_digits(&at, end, 2, &month) || !read_char(&at, end, "-", &sign) ||
-        !read_digits(&at, end, 2, &day) || !read_char(&at, end, "T", &sign) ||
-        !read_digits(&at, end, 2, &hour) || !read_char(&at, end, ":", &sign) ||
-        !read_digits(&at, end, 2, &minute) || !read_char(&at, end, ":", &sign) ||
-        !read_digits(&at, end, 2, &second) || !read_fraction(&at, end, &ns) ||
-        !read_zone(&at, end, &offset_s) || !read_char(&at, end, " ", &sign))
+    if (length == 0 || length == most || text[length] != ' ')
         return 0;
-    /* Before 1970 and after 2261 nothing is logged, and nanoseconds do not fit. */
-    if (year < 1970 || year > 2261 || month < 1 || month > 12 || day < 1 || day > 31)
+    /* Before 1970 nothing is logged, and after 2262 nanoseconds do not fit. */
+    if (moment.tv_sec < 0 || moment.tv_sec >= INT64_MAX / SECOND_NS)
         return 0;
-    *out_ns = (days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset_s) *
-                  SECOND_NS +
-              ns;
-    return (size_t)(at - text);
+    *out_ns = moment.tv_sec * SECOND_NS + moment.tv_nsec;
+    return length + 1;
 }
 
 /* ---- the log ---- */
