@@ -1,76 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "supervise/supervisor.h"
-
-#include <assert.h>
-#include <errno.h>
 #include <event2/event.h>
-#include <limits.h>
-#include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/local/cgroup.h"
-#include "base/signals.h"
 #include "store/claim.h"
-#include "store/host.h"
 #include "store/inventory.h"
-#include "store/journal.h"
-#include "store/owner.h"
-#include "store/record.h"
-#include "store/remove.h"
 #include "supervise/attempts.h"
-#include "supervise/bell.h"
 #include "supervise/chronicle.h"
-#include "supervise/code_watch.h"
 #include "supervise/keeper.h"
-#include "supervise/past.h"
 #include "supervise/queue.h"
-#include "supervise/tasklog.h"
+#include "supervise/supervisor_state.h"
 #include "supervise/tracker.h"
 
 extern char **environ;
 
 enum {
-    UUID_TEXT = 33,
-    OWN_FAILURE = 125,
-    STOPPED = 130,
     GATHER_US = 5000,  /* lines of tasks wait so long for each other: nobody sees the difference */
     GATHER_TASKS = 16, /* and only in gangs that are larger than this */
-    REVIVALS_MOST = 20,
-    REVIVAL_PAUSE_S = 1, /* one that dies of what it finds is not started in a tight loop */
-};
-
-/* What the three processes of a run share at the start; each has its copy after the fork. */
-struct supervisor {
-    const struct plan *plan;
-    const struct supervisor_options *options;
-    struct rundir rundir;
-    struct journal journal;
-    int lock;
-    char uuid[UUID_TEXT];
-    const char *owner, *working_directory;
-    int64_t log_origin_us;
-
-    struct event_base *base;
-    struct attempts *attempts;         /* NULL before its turn came */
-    struct queue *queue;               /* of a run that reserves something */
-    const struct placement *placement; /* the queue's, once it is the run's turn */
-    gpu_set *no_gpus;
-    bool has_ended;         /* its end was written */
-    int n_revivals;         /* how often a supervisor was followed by another */
-    bool takes_over;        /* the run was begun by a supervisor before this one */
-    struct run_record seen; /* by those before */
-    struct past past;
-    struct event *gather_event;
-    struct tracker *tracker;
-    struct bell bell;
-    struct code_watch code;
-    const char *notice; /* of who prepared it, or NULL */
 };
 
 static bool has_limits(const struct plan *plan) {
@@ -122,7 +70,7 @@ static void on_output(void *context, uint32_t rank) {
     bell_ring(&supervisor->bell, rank);
 }
 
-static void on_journal_written(void *context) {
+void supervisor_journal_written(void *context) {
     struct supervisor *supervisor = context;
 
     bell_ring(&supervisor->bell, BELL_JOURNAL);
@@ -277,12 +225,13 @@ static void on_over(void *context, const struct run_status *status, const char *
     struct chronicle_end end = { .state = STATE_STOPPED,
                                  .reason = "it was stopped",
                                  .first_failed = -1,
-                                 .exit_status = STOPPED };
+                                 .exit_status = SUPERVISOR_STOPPED };
 
     if (trouble)
-        end = (struct chronicle_end){
-            .state = STATE_FAILED, .reason = trouble, .first_failed = -1, .exit_status = OWN_FAILURE
-        };
+        end = (struct chronicle_end){ .state = STATE_FAILED,
+                                      .reason = trouble,
+                                      .first_failed = -1,
+                                      .exit_status = SUPERVISOR_FAILED };
     else if (!status)
         end.reason = "it was stopped before the next attempt";
     else if (status->verdict.state == VERDICT_FAILED)
@@ -299,7 +248,7 @@ static void on_signal(evutil_socket_t number, short what, void *context) {
     if (supervisor->attempts)
         attempts_stop(supervisor->attempts, number == KEEPER_KILL ? STOP_AT_ONCE : STOP_GRACEFULLY);
     else if (!supervisor->has_ended)
-        end_early(supervisor, STATE_STOPPED, "it was stopped while it waited", STOPPED);
+        end_early(supervisor, STATE_STOPPED, "it was stopped while it waited", SUPERVISOR_STOPPED);
 }
 
 static void start_run(struct supervisor *supervisor) {
@@ -345,7 +294,7 @@ static void start_run(struct supervisor *supervisor) {
     tracker_grant(supervisor->tracker, placement ? placement->gpus : NULL);
     if (attempts_start(supervisor->plan, &options, &terms, supervisor->base, &observer,
                        &supervisor->attempts, &err))
-        end_early(supervisor, STATE_FAILED, err.message, OWN_FAILURE);
+        end_early(supervisor, STATE_FAILED, err.message, SUPERVISOR_FAILED);
 }
 
 static void on_placed(void *context, const struct placement *placement) {
@@ -371,7 +320,7 @@ static void on_reserves(void *context, const struct hold *holds, size_t n) {
 }
 
 static void on_refused(void *context, const char *sentence) {
-    end_early(context, STATE_FAILED, sentence, OWN_FAILURE);
+    end_early(context, STATE_FAILED, sentence, SUPERVISOR_FAILED);
 }
 
 static void wait_for_turn(struct supervisor *supervisor) {
@@ -403,7 +352,7 @@ static int take_over(struct supervisor *supervisor, struct arena *arena, struct 
     past_read(&supervisor->seen, arena, &supervisor->past);
     supervisor->journal.attempt = record_attempt(&supervisor->seen);
     supervisor->journal.n_tasks = supervisor->plan->n_tasks;
-    supervisor->journal.written = on_journal_written;
+    supervisor->journal.written = supervisor_journal_written;
     supervisor->journal.context = supervisor;
     return 0;
 }
@@ -426,7 +375,7 @@ static void begin(struct supervisor *supervisor) {
         start_run(supervisor);
 }
 
-static void supervise(void *context) {
+void supervisor_supervise(void *context) {
     struct supervisor *supervisor = context;
     AUTO(arena) arena = ARENA_INIT;
     struct event *stop, *kill;
@@ -469,258 +418,4 @@ static void supervise(void *context) {
     code_watch_release(&supervisor->code);
     event_base_free(supervisor->base);
     record_release(&supervisor->seen);
-}
-
-/* ---- ends without a supervisor ---- */
-
-/* Writes the end of a run that cannot do so itself, once what is left of it has ended and nothing
- * is reserved for it: whoever reads the end may rely on both. */
-static void write_lost_end(const struct rundir *rundir, const char *reason, bool was_swept) {
-    unsigned cgroups;
-    struct run_record record;
-    struct journal journal;
-    struct error err;
-
-    if (record_read(&record, rundir, &err))
-        return;
-    if (!state_is_final(record.state) &&
-        journal_reopen(&journal, rundir, record.seq, tracker_elapsed_s(&record), &err) == 0) {
-        cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
-        if (cgroups == 0)
-            queue_forget(rundir); /* else what lives in them still uses it */
-        journal.attempt = record_attempt(&record);
-        if (was_swept)
-            chronicle_checked(&journal, CHRONICLE_NOT_LOOKED_FOR, cgroups);
-        chronicle_end(&journal, &(struct chronicle_end){ .state = STATE_FAILED,
-                                                         .reason = reason,
-                                                         .first_failed = -1,
-                                                         .exit_status = OWN_FAILURE });
-        journal_close(&journal);
-    }
-    record_release(&record);
-}
-
-static bool revives(void *context, int wait_status) {
-    const struct timespec pause = { .tv_sec = REVIVAL_PAUSE_S };
-    struct supervisor *supervisor = context;
-
-    (void)wait_status;
-    if (!supervisor->options->elsewhere || supervisor->n_revivals++ == REVIVALS_MOST)
-        return false;
-    if (supervisor->n_revivals > 1)
-        nanosleep(&pause, NULL);
-    supervisor->takes_over = true;
-    return true;
-}
-
-static void orphaned(void *context, int wait_status) {
-    struct supervisor *supervisor = context;
-    char reason[160];
-
-    if (supervisor->options->elsewhere)
-        return; /* it goes on: whoever attaches watches it again */
-    if (WIFSIGNALED(wait_status))
-        snprintf(reason, sizeof reason, "the supervisor was ended by %s; its tasks were ended",
-                 signal_text(WTERMSIG(wait_status)).text);
-    else
-        snprintf(reason, sizeof reason, "the supervisor failed; its tasks were ended");
-    write_lost_end(&supervisor->rundir, reason, true);
-}
-
-/* Why a run of this machine lost its owner. */
-static const char *loss_of(const struct run_record *record, bool same_boot) {
-    if (!same_boot)
-        return "the machine went down while the run was going on";
-    if (record->made_by && strcmp(record->made_by, "init") == 0)
-        return "the process that made the run was killed";
-    return "the supervisor and its keeper were killed";
-}
-
-bool supervisor_settle(const struct rundir *rundir) {
-    struct run_record record;
-    struct error err;
-    char host[HOST_TEXT], boot[BOOT_TEXT];
-    bool settles = false;
-    int lock;
-
-    tracker_settle(rundir); /* how long it went on is known from what it logged */
-    if (owner_take(rundir, &lock, &err))
-        return false;
-    if (record_read(&record, rundir, &err) == 0) {
-        bool is_ours = record.host && strcmp(record.host, host_name(host)) == 0;
-        bool same_boot = record.boot_id && strcmp(record.boot_id, boot_id(boot)) == 0;
-
-        settles = is_ours && !state_is_final(record.state) && !record.backend;
-        if (settles)
-            write_lost_end(rundir, loss_of(&record, same_boot), !same_boot);
-        record_release(&record);
-    }
-    close(lock);
-    return settles;
-}
-
-/* ---- the start ---- */
-
-static void make_uuid(char uuid[static UUID_TEXT]) {
-    unsigned char bytes[16];
-
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        abort(); /* up to 256 bytes the kernel gives whole, once it has booted */
-    bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4 */
-    bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(uuid + 2 * i, 3, "%02x", bytes[i]);
-}
-
-static const char *login(struct arena *arena) {
-    const struct passwd *user = getpwuid(geteuid());
-
-    if (user && user->pw_name[0])
-        return arena_text(arena, user->pw_name, strlen(user->pw_name));
-    return arena_printf(arena, "%u", (unsigned)geteuid());
-}
-
-static int keep_files(const struct supervisor_options *options, const struct rundir *rundir,
-                      struct error *err) {
-    for (size_t i = 0; i < options->n_files; i++)
-        if (rundir_write(rundir, options->files[i].name, options->files[i].bytes,
-                         options->files[i].n, err))
-            return -1;
-    return 0;
-}
-
-static int start_keeper(struct supervisor *supervisor, struct error *err) {
-    const struct keeper_work work = {
-        .supervise = supervise, .orphaned = orphaned, .revives = revives, .context = supervisor
-    };
-    pid_t keeper;
-
-    if (keeper_start(&work, &keeper, err))
-        return -1;
-    owner_announce(supervisor->lock, keeper);
-    return 0;
-}
-
-static int start_in(struct supervisor *supervisor, struct error *err) {
-    int status;
-
-    if (keep_files(supervisor->options, &supervisor->rundir, err) ||
-        journal_create(&supervisor->journal, &supervisor->rundir, supervisor->plan->n_tasks, err))
-        return -1;
-    if (supervisor->options->demand && queue_enter(supervisor->options->home, &supervisor->rundir,
-                                                   supervisor->options->demand, err)) {
-        journal_close(&supervisor->journal);
-        return -1;
-    }
-    chronicle_created(&supervisor->journal,
-                      &(struct chronicle_birth){ .plan = supervisor->plan,
-                                                 .uuid = supervisor->uuid,
-                                                 .owner = supervisor->owner,
-                                                 .directory = supervisor->working_directory,
-                                                 .origin = supervisor->options->origin,
-                                                 .elsewhere = supervisor->options->elsewhere });
-    chronicle_given(&supervisor->journal, supervisor->plan);
-    code_watch_tell(&supervisor->code, &supervisor->journal);
-    supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
-    if (supervisor->options->demand)
-        claim_write_queued(&supervisor->journal, supervisor->options->demand);
-    supervisor->journal.written = on_journal_written;
-    supervisor->journal.context = supervisor;
-    status = start_keeper(supervisor, err);
-    journal_close(&supervisor->journal);
-    return status;
-}
-
-/* Whoever prepares it may have put other outputs in the place of its own. */
-static int prepare(struct supervisor *supervisor, struct arena *arena, struct error *err) {
-    const struct supervisor_options *options = supervisor->options;
-    struct supervisor_prepared prepared = { 0 };
-
-    if (!options->prepare)
-        return 0;
-    if (options->prepare(options->prepare_context, &supervisor->rundir, &prepared, err))
-        return -1;
-    supervisor->rundir = rundir_copy(&supervisor->rundir, arena);
-    code_watch_know(&supervisor->code, &prepared.code);
-    supervisor->notice = prepared.notice;
-    return 0;
-}
-
-/* In the run's directory, which is locked. */
-static int start_prepared(struct supervisor *supervisor, struct arena *arena, struct error *err) {
-    char directory[PATH_MAX];
-
-    if (prepare(supervisor, arena, err))
-        return -1;
-    if (!getcwd(directory, sizeof directory))
-        return error_set_errno(err, errno, "the working directory is gone");
-    supervisor->working_directory = directory;
-    code_watch_look_up(&supervisor->code, directory, &supervisor->rundir);
-    return start_in(supervisor, err);
-}
-
-int supervisor_start(const struct plan *plan, const struct supervisor_options *options,
-                     struct arena *arena, struct rundir *out, struct error *err) {
-    struct supervisor supervisor = { .plan = plan,
-                                     .options = options,
-                                     .owner = login(arena),
-                                     .bell = BELL_NONE,
-                                     .code = CODE_WATCH_NONE };
-    struct error ignored;
-    uint64_t freed;
-    bool is_left;
-    int status;
-
-    make_uuid(supervisor.uuid);
-    if (rundir_make(options->home, arena, &supervisor.rundir, err))
-        return -1;
-    if (owner_take(&supervisor.rundir, &supervisor.lock, err)) {
-        rundir_remove(&supervisor.rundir);
-        return -1;
-    }
-    /* Without the bell the run is watched as by others. */
-    if (options->listener && bell_make(&supervisor.bell, options->listener, &ignored))
-        *options->listener = -1;
-    status = start_prepared(&supervisor, arena, err);
-    if (status)
-        recorder_end(&supervisor.code.recorder);
-    code_watch_release(&supervisor.code);
-    is_left = status && remove_run(&supervisor.rundir, &freed, &ignored);
-    close(supervisor.lock);
-    /* NFS keeps a removed file in its directory as long as it is open, as the lock was. */
-    if (is_left && rmdir(supervisor.rundir.path) < 0)
-        error_wrap(err, "run %s, which never began, is left ('myelin rm %s')", supervisor.rundir.id,
-                   supervisor.rundir.id);
-    bell_release(&supervisor.bell);
-    if (status == 0)
-        *out = supervisor.rundir;
-    return status;
-}
-
-int supervisor_take_over(const struct plan *plan, const struct supervisor_options *options,
-                         const struct rundir *rundir, struct error *err) {
-    struct supervisor supervisor = { .plan = plan,
-                                     .options = options,
-                                     .rundir = *rundir,
-                                     .journal = { .fd = -1 },
-                                     .takes_over = true,
-                                     .log_origin_us = tasklog_origin(),
-                                     .bell = BELL_NONE,
-                                     .code = CODE_WATCH_NONE };
-    struct run_record record;
-    int status;
-
-    if (owner_take(rundir, &supervisor.lock, err))
-        return -1;
-    status = record_read(&record, rundir, err);
-    if (status == 0 && record.uuid) {
-        snprintf(supervisor.uuid, sizeof supervisor.uuid, "%s", record.uuid);
-        supervisor.owner = record.owner;
-        supervisor.working_directory = record.directory;
-        status = start_keeper(&supervisor, err);
-    }
-    if (status == 0)
-        record_release(&record);
-    close(supervisor.lock);
-    return status;
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/local/cgroup.h"
+#include "store/host.h"
+#include "store/owner.h"
+#include "supervise/chronicle.h"
+#include "supervise/queue.h"
+#include "supervise/supervisor_state.h"
+#include "supervise/tracker.h"
+
+void supervisor_write_lost_end(const struct rundir *rundir, const char *reason, bool was_swept) {
+    unsigned cgroups;
+    struct run_record record;
+    struct journal journal;
+    struct error err;
+
+    if (record_read(&record, rundir, &err))
+        return;
+    if (!state_is_final(record.state) &&
+        journal_reopen(&journal, rundir, record.seq, tracker_elapsed_s(&record), &err) == 0) {
+        cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
+        if (cgroups == 0)
+            queue_forget(rundir); /* else what lives in them still uses it */
+        journal.attempt = record_attempt(&record);
+        if (was_swept)
+            chronicle_checked(&journal, CHRONICLE_NOT_LOOKED_FOR, cgroups);
+        chronicle_end(&journal, &(struct chronicle_end){ .state = STATE_FAILED,
+                                                         .reason = reason,
+                                                         .first_failed = -1,
+                                                         .exit_status = SUPERVISOR_FAILED });
+        journal_close(&journal);
+    }
+    record_release(&record);
+}
+
+/* Why a run of this machine lost its owner. */
+static const char *loss_of(const struct run_record *record, bool same_boot) {
+    if (!same_boot)
+        return "the machine went down while the run was going on";
+    if (record->made_by && strcmp(record->made_by, "init") == 0)
+        return "the process that made the run was killed";
+    return "the supervisor and its keeper were killed";
+}
+
+bool supervisor_settle(const struct rundir *rundir) {
+    struct run_record record;
+    struct error err;
+    char host[HOST_TEXT], boot[BOOT_TEXT];
+    bool settles = false;
+    int lock;
+
+    tracker_settle(rundir); /* how long it went on is known from what it logged */
+    if (owner_take(rundir, &lock, &err))
+        return false;
+    if (record_read(&record, rundir, &err) == 0) {
+        bool is_ours = record.host && strcmp(record.host, host_name(host)) == 0;
+        bool same_boot = record.boot_id && strcmp(record.boot_id, boot_id(boot)) == 0;
+
+        settles = is_ours && !state_is_final(record.state) && !record.backend;
+        if (settles)
+            supervisor_write_lost_end(rundir, loss_of(&record, same_boot), !same_boot);
+        record_release(&record);
+    }
+    close(lock);
+    return settles;
+}
