@@ -519,6 +519,12 @@ int watch_run(const struct rundir *rundir, const struct watch_options *options,
     if (status == 0)
         event_base_dispatch(w.base);
     *outcome = w.outcome;
+    if (w.interrupts > 0)
+        watch_hold_signals(SIG_BLOCK);
     watcher_release(&w);
+    if (w.interrupts > 0) { /* whoever pressed once too often still learns how the run ended */
+        signal(SIGINT, SIG_IGN);
+        watch_hold_signals(SIG_UNBLOCK);
+    }
     return status;
 }
