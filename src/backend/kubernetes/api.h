@@ -86,8 +86,14 @@ struct api_call *api_get(struct api *api, const struct api_resource *resource, c
 struct api_call *api_create(struct api *api, const struct api_resource *resource,
                             const struct node *object, api_done *done, void *context);
 
+/* In the place of what is there; `object` has metadata.name and metadata.resourceVersion. CONFLICT:
+ * somebody changed it since, or an earlier try was taken and its answer was lost. */
+struct api_call *api_update(struct api *api, const struct api_resource *resource,
+                            const struct node *object, api_done *done, void *context);
+
 enum api_patch {
-    API_PATCH_MERGE, /* RFC 7386 */
+    API_PATCH_MERGE,     /* RFC 7386 */
+    API_PATCH_STRATEGIC, /* lists are merged by the keys that the kind has for them */
     API_PATCH_APPLY, /* server-side apply, field manager "myelin", forced: creates what is missing
                       */
 };
