@@ -86,6 +86,8 @@ struct pod_gang {
     /* Nothing is told of the tasks: not all of them have a place yet, and they may lose those that
      * they have. */
     bool is_held;
+    /* It ended before all had a place: what tasks did until then is nobody's concern. */
+    bool was_held_to_the_end;
 
     enum stage stage;
     struct api_call *call; /* that asks or deletes */

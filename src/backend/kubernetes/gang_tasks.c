@@ -239,7 +239,7 @@ static void see_start(struct task_pod *task) {
         pod->phase == POD_RUNNING ||
         (pod->phase == POD_ENDED && pod->end != POD_NOT_STARTED && pod->started_us > 0);
 
-    if (!has_run || g->is_held)
+    if (!has_run || g->is_held || g->was_held_to_the_end)
         return;
     if (!task->is_started) {
         task->is_started = true;

@@ -60,6 +60,7 @@ struct turn {
 };
 
 static void pursue(struct turn *turn);
+static void finish(struct turn *turn);
 
 static void enter(struct turn *turn, enum turn_state state) {
     turn->state = state;
@@ -438,7 +439,7 @@ static void place(struct turn *turn) {
     const struct places places = look_at_places(turn);
 
     if (places.n_placed == turn->g->gang.n_tasks || tasks_any_failed(turn->g)) {
-        turn_stop(turn);
+        finish(turn);
         gang_placed(turn->g);
         return;
     }
@@ -491,15 +492,21 @@ void turn_begin(struct pod_gang *g) {
     pursue(g->turn);
 }
 
-void turn_stop(struct turn *turn) {
-    if (!turn || turn->state == TURN_OVER)
-        return;
+/* Nothing more is done about the pods, and the Lease is given back. */
+static void finish(struct turn *turn) {
     enter(turn, TURN_OVER);
-    turn->g->is_held = false;
     forget_requests(turn);
     watch_free(turn->leases);
     turn->leases = NULL;
     pursue(turn);
+}
+
+void turn_stop(struct turn *turn) {
+    if (!turn || turn->state == TURN_OVER)
+        return;
+    turn->g->was_held_to_the_end = turn->g->is_held;
+    turn->g->is_held = false;
+    finish(turn);
 }
 
 void turn_abandon(struct turn *turn) {
