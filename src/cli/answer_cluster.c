@@ -87,7 +87,7 @@ static void print_turn(const struct inquiry *inquiry, struct arena *arena) {
         printf("  it has the turn to be placed, since %s\n",
                span_text(seconds_since(turn->taken_us)).text);
     else
-        printf("  the turn to be placed has run %s of %s, since %s (pods: -l " MANIFEST_LABEL_RUN
+        printf("  run %s of %s has the turn to be placed, since %s (pods: -l " MANIFEST_LABEL_RUN
                "=%.*s)\n",
                turn->run[0] ? runs_text(arena, turn->run, 0) : "?",
                turn->who[0] ? runs_text(arena, turn->who, 0) : "?",

@@ -17,7 +17,6 @@
 
 enum {
     IN_FLIGHT_MAX = 16, /* requests at once: more of them only wait in the server's queues */
-    FIRST_POD = 2,      /* of the manifest's objects: behind the ConfigMap and the Service */
     GOING_MS = 500,     /* until the name of a pod that is going is tried again */
 };
 
@@ -103,6 +102,12 @@ static struct request *free_request(struct making *making) {
     return NULL;
 }
 
+/* The pods are the last of the manifest's objects. */
+static const struct node *pod_object(const struct making *making, uint32_t rank) {
+    return &making->manifest
+                ->objects[making->manifest->n_objects - making->gang->gang.n_tasks + rank];
+}
+
 static void on_name_free(evutil_socket_t fd, short what, void *context) {
     struct making *making = context;
 
@@ -149,8 +154,7 @@ static void make_pods(struct making *making) {
             return;
         *request = (struct request){ making, making->next };
         making->n_in_flight++;
-        api_create(g->api, &pods, &making->manifest->objects[FIRST_POD + request->rank],
-                   on_pod_made, request);
+        api_create(g->api, &pods, pod_object(making, request->rank), on_pod_made, request);
     }
     if (making->n_in_flight == 0)
         finish(making);
@@ -193,7 +197,7 @@ static void on_owner_made(void *context, const struct api_answer *answer) {
         gang_refuse(g, OWNER_REMAINS, err.message);
         return;
     }
-    assert(making->manifest->n_objects == FIRST_POD + g->gang.n_tasks);
+    assert(making->manifest->n_objects == 2 + g->gang.n_tasks);
     g->call = api_create(g->api, &services, &making->manifest->objects[1], on_service_made, g);
 }
 
