@@ -275,10 +275,10 @@ static void on_pod_asked(void *context, const struct api_answer *answer) {
         return;
     }
     /* One that is gone is missed by the watch; for the rest it is asked again by and by. */
-    if (code == ERROR_UNAVAILABLE)
-        turn->marks[request->rank] = MARK_NONE;
-    else
+    if (code == ERROR_NONE || code == ERROR_NOT_FOUND)
         advance(turn);
+    else
+        turn->marks[request->rank] = MARK_NONE;
 }
 
 static struct api_call *open_gate(struct pod_request *request, const struct api_resource *pods,
