@@ -105,6 +105,9 @@ class Cluster:
             self.tell("MODIFIED", path)
             self.schedule()
         elif method == "DELETE":
+            seen = body.get("preconditions", {}).get("resourceVersion")
+            if seen and seen != there["metadata"]["resourceVersion"]:
+                return failure(409, "Conflict")
             self.delete(path)
             self.schedule()
         return 200, self.objects.get(path, there)
@@ -292,8 +295,10 @@ def test_why_of_a_run_whose_cluster_is_away_says_what_was_told_last(scenario, ma
     cluster = make_cluster(room=1)
     run = begin(scenario, gang(scenario, workers=1))
     wait_until("it has its turn", lambda: NO_ROOM in say(scenario, "status", run))
-    cluster.close()
+    kubeconfig = scenario.directory / "kubeconfig"
+    port = str(cluster.server.server_address[1])
+    kubeconfig.write_text(kubeconfig.read_text().replace(port, "9"))  # nothing listens there; its supervisor knows the way
     told = say(scenario, "why", run)
     assert "1 of 2 tasks wait for room" in told and NO_ROOM in told
     assert "the cluster cannot be asked" in told
-    say(scenario, "kill", run)
+    say(scenario, "stop", run)

@@ -191,7 +191,8 @@ static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
     contains(f->told, "worker.0: no node can take the pod: 0/2 nodes are available: 2 Insufficient "
                       "cpu.; ");
     wait_until_asked(f, PODS_DELETE, 2);
-    contains(nth(f, PODS_DELETE, 0), "\"uid\": \"p0\"");
+    contains(nth(f, PODS_DELETE, 0), "\"uid\": \"p1\", \"resourceVersion\": \"11\"");
+    contains(nth(f, PODS_DELETE, 1), "\"uid\": \"p0\"");
     breathe(f);
     assert_int_equal(count_asked(f, PODS_POST), 2); /* not before those names are free */
     assert_int_equal(count_asked(f, LEASE_PUT), 0); /* nor is their room */
@@ -203,6 +204,25 @@ static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
     contains(nth(f, PODS_POST, 2), NAME "-master-0");
     assert_null(strstr(f->told, "ended"));
     assert_null(strstr(f->told, "submitted"));
+}
+
+/* As who was asleep while the scheduler found a node: what was seen last is old. */
+static void a_gang_that_has_found_room_unseen_is_not_taken_back(void **state) {
+    struct fixture *f = *state;
+
+    f->settings->kubernetes.placement_patience_s = 1;
+    begin_placing(f);
+    say(f, PODS_DELETE, 409, STATUS(409, "Conflict", "the ResourceVersion does not match"));
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", PLACED("master", "p0", "10"))
+                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
+    wait_until_asked(f, PODS_DELETE, 1);
+    say(f, LEASE_PUT, 200, FREE("20"));
+    peer_more(f->peer, PODS, EVENT("MODIFIED", PLACED("worker", "p1", "12")));
+    wait_for(f, "submitted; ");
+    assert_int_equal(count_asked(f, PODS_DELETE), 1);
+    assert_null(strstr(f->told, "no room"));
+    assert_null(strstr(f->told, "ended"));
 }
 
 static void a_task_that_fails_before_all_have_a_place_fails_the_gang(void **state) {
@@ -312,6 +332,7 @@ int main(void) {
         CASE(a_lease_of_somebody_else_is_waited_for),
         CASE(who_loses_the_race_for_the_lease_opens_nothing),
         CASE(a_gang_without_room_is_taken_back_and_made_again),
+        CASE(a_gang_that_has_found_room_unseen_is_not_taken_back),
         CASE(a_task_that_fails_before_all_have_a_place_fails_the_gang),
         CASE(a_gang_that_is_stopped_gives_its_turn_back),
         CASE(a_gang_that_is_stopped_while_it_waits_leaves_the_lease_alone),

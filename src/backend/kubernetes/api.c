@@ -442,6 +442,13 @@ static void settle_delete(struct api_call *call, struct api_answer *answer) {
     api_call_finish(call, answer);
 }
 
+static void write_precondition(struct json *json, const char *key, const char *value) {
+    if (!value)
+        return;
+    json_key(json, key);
+    json_text(json, value);
+}
+
 struct api_call *api_delete(struct api *api, const struct api_resource *resource, const char *name,
                             const struct api_delete *how, api_done *done, void *context) {
     static const char *const policies[] = {
@@ -464,11 +471,11 @@ struct api_call *api_delete(struct api *api, const struct api_resource *resource
         json_key(&json, "gracePeriodSeconds");
         json_int(&json, how->grace_s);
     }
-    if (how->uid) {
+    if (how->uid || how->version) {
         json_key(&json, "preconditions");
         json_object(&json);
-        json_key(&json, "uid");
-        json_text(&json, how->uid);
+        write_precondition(&json, "uid", how->uid);
+        write_precondition(&json, "resourceVersion", how->version);
         json_end(&json);
     }
     json_end(&json);

@@ -114,6 +114,8 @@ struct api_delete {
     int64_t grace_s; /* -1: the object's own; 0: at once */
     const char *uid; /* only this one, not another of the same name; NULL: whichever. CONFLICT where
                         it differs */
+    const char *version; /* only if nothing has changed since; NULL: whatever has. CONFLICT as
+                            above, and where an earlier try was taken and its answer was lost */
 };
 
 /* What is not there is deleted: `object` is NULL then. */

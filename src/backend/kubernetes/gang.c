@@ -98,12 +98,8 @@ static void look(struct pod_gang *g) {
     }
     look_at_clock(g);
     /* Who wants it ended at once does not wait for a cluster that nobody reaches. */
-    if (g->stage == STAGE_DELETING && (g->is_cut_off || g->call) &&
-        gang_is_past(g->killed_us, KILL_PATIENCE_MS)) {
-        api_cancel(g->call);
-        g->call = NULL;
+    if (g->stage == STAGE_DELETING && g->is_cut_off && gang_is_past(g->killed_us, KILL_PATIENCE_MS))
         give_up_watching(g, "the cluster could not be reached: nobody knows what became of it");
-    }
     tasks_tell_ends(g);
     finish_if_nothing_is_left(g);
 }

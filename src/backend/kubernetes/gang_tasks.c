@@ -215,6 +215,7 @@ static void keep(struct task_pod *task, const struct pod *seen) {
     task->pod = *seen;
     task->pod.name = arena_text(&texts, seen->name, strlen(seen->name));
     task->pod.uid = arena_text(&texts, seen->uid, strlen(seen->uid));
+    task->pod.version = arena_text(&texts, seen->version, strlen(seen->version));
     task->pod.node = arena_text(&texts, seen->node, strlen(seen->node));
     arena_release(&task->texts);
     task->texts = texts;

@@ -369,6 +369,7 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
 
     *out = (struct pod){ .name = text_of(metadata, "name"),
                          .uid = text_of(metadata, "uid"),
+                         .version = text_of(metadata, "resourceVersion"),
                          .node = text_of(spec, "nodeName") };
     out->memory_limit =
         bytes_of(node_get(node_get(node_get(own, "resources"), "limits"), "memory"));

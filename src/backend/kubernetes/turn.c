@@ -20,7 +20,7 @@ enum {
     GRACE_OF_RELEASED_S = 1, /* nothing that they did counts */
 };
 
-enum turn_state { TURN_WAITING, TURN_PLACING, TURN_RELEASING, TURN_MAKING, TURN_OVER };
+enum turn_state { TURN_WAITING, TURN_PLACING, TURN_ASKING, TURN_RELEASING, TURN_MAKING, TURN_OVER };
 
 /* What a pod was asked for in this state. */
 enum mark { MARK_NONE, MARK_ASKED };
@@ -61,6 +61,7 @@ struct turn {
 
 static void pursue(struct turn *turn);
 static void finish(struct turn *turn);
+static void forget_requests(struct turn *turn);
 
 static void enter(struct turn *turn, enum turn_state state) {
     turn->state = state;
@@ -95,7 +96,8 @@ static bool wants_lease(const struct turn *turn) {
 
     switch (turn->state) {
     case TURN_WAITING: return clock_monotonic_us() >= turn->not_before_us;
-    case TURN_PLACING: return true;
+    case TURN_PLACING:
+    case TURN_ASKING: return true;
     case TURN_RELEASING: return has_it && !gang_is_past(turn->entered_us, GOING_MOST_MS);
     case TURN_MAKING:
     case TURN_OVER: break;
@@ -192,8 +194,10 @@ static void lose_lease(struct turn *turn) {
     api_cancel(turn->call);
     turn->call = NULL;
     turn->renewed_us = 0;
-    if (turn->state == TURN_PLACING)
+    if (turn->state == TURN_PLACING) {
+        forget_requests(turn);
         enter(turn, TURN_WAITING);
+    }
 }
 
 static void take_lease(struct turn *turn, int64_t now_us) {
@@ -380,7 +384,7 @@ static struct places look_at_places(const struct turn *turn) {
     return places;
 }
 
-static void release(struct turn *turn, const struct places *places) {
+static void tell_release(struct turn *turn, const struct places *places) {
     struct pod_gang *g = turn->g;
     const int64_t patience_s = g->options->settings->kubernetes.placement_patience_s;
     const uint32_t wait_ms = lease_backoff_ms(++turn->n_released, arc4random());
@@ -394,9 +398,53 @@ static void release(struct turn *turn, const struct places *places) {
              places->n_stuck, g->gang.n_tasks, patience_s, (wait_ms + 500) / 1000, name.text,
              places->stuck->pod.sentence);
     tasks_tell_waits(g, WAITS_RELEASED + turn->n_released, sentence);
-    forget_requests(turn);
+}
+
+/* The pod was as it was seen: without it the others have no use of their places. */
+static void release(struct turn *turn, uint32_t rank) {
+    struct places places = look_at_places(turn);
+
+    if (!places.stuck) /* it is gone already */
+        places = (struct places){ .n_stuck = 1, .stuck = &turn->g->tasks[rank] };
+    tell_release(turn, &places);
     enter(turn, TURN_RELEASING);
-    advance(turn);
+    turn->marks[rank] = MARK_ASKED;
+    turn_look(turn);
+}
+
+static void ask_for_last_word(struct turn *turn, const struct task_pod *stuck);
+
+static void on_last_word(void *context, const struct api_answer *answer) {
+    struct pod_request *request = context;
+    struct turn *turn = request->turn;
+
+    request->call = NULL;
+    if (answer->err.code == ERROR_NONE) {
+        release(turn, request->rank);
+    } else if (answer->err.code == ERROR_DENIED || answer->err.code == ERROR_INVALID) {
+        fail(turn, "a pod cannot be taken back", &answer->err);
+    } else if (answer->err.code == ERROR_UNAVAILABLE) {
+        ask_for_last_word(turn, &turn->g->tasks[request->rank]); /* it may have been taken */
+    } else {
+        enter(turn, turn->renewed_us > 0 ? TURN_PLACING : TURN_WAITING);
+        tasks_miss(turn->g); /* who vanished meanwhile did not do so by our hand */
+    }
+}
+
+static void ask_for_last_word(struct turn *turn, const struct task_pod *stuck) {
+    const struct api_resource pods = { .version = "v1",
+                                       .plural = "pods",
+                                       .namespace = turn->g->namespace };
+    const struct api_delete how = { .propagation = API_DELETE_BACKGROUND,
+                                    .grace_s = GRACE_OF_RELEASED_S,
+                                    .uid = stuck->pod.uid,
+                                    .version = stuck->pod.version };
+    struct pod_request *request = &turn->requests[0];
+
+    forget_requests(turn);
+    enter(turn, TURN_ASKING);
+    *request = (struct pod_request){ .turn = turn, .rank = (uint32_t)(stuck - turn->g->tasks) };
+    request->call = api_delete(turn->g->api, &pods, stuck->pod.name, &how, on_last_word, request);
 }
 
 /* The patience begins anew with each pod that gets a place: nodes may be coming one by one. */
@@ -408,8 +456,8 @@ static void mind_patience(struct turn *turn, const struct places *places) {
     else if (turn->stuck_us == 0 || places->n_placed > turn->n_placed)
         turn->stuck_us = clock_monotonic_us();
     turn->n_placed = places->n_placed;
-    if (gang_is_past(turn->stuck_us, patience_s * 1000))
-        release(turn, places);
+    if (turn->state == TURN_PLACING && gang_is_past(turn->stuck_us, patience_s * 1000))
+        ask_for_last_word(turn, places->stuck);
 }
 
 /* After a release its sentence, which has the figures, stands until the gang has its place. */
@@ -524,7 +572,7 @@ bool turn_is_over(const struct turn *turn) {
 }
 
 bool turn_takes_back(const struct turn *turn) {
-    return turn && turn->state == TURN_RELEASING;
+    return turn && (turn->state == TURN_ASKING || turn->state == TURN_RELEASING);
 }
 
 void turn_free(struct turn *turn) {

@@ -6,16 +6,19 @@
  *                ┌── lost the Lease: cut off for too long ──┐
  *                ▼                                          │
  *   begin ─► WAITING ── has the Lease (lease.h) ─► PLACING ─┴─ all have a place ─► OVER
- *                ▲      after its back-off            │            gives it back
- *                │                                    │ no room for the patience
- *             MAKING ◄── all are gone ── RELEASING ◄──┘
+ *                ▲      after its back-off            │ ▲          gives it back
+ *                │           no room for the patience │ │ a node was found after all
+ *                │                                    ▼ │
+ *             MAKING ◄── all are gone ── RELEASING ◄─ ASKING
  *
  * PLACING opens the gates and waits until each pod has a node; what comes after, such as a slow
- * pull of an image, is no concern of it. RELEASING takes the pods away, as no gate can be closed
- * again: nothing that they did counts, for nothing was told of them. Then they are made again by
- * the same names, and wait.
+ * pull of an image, is no concern of it. ASKING takes away the first pod that has no room, provided
+ * that it is as it was seen: who was asleep or cut off knows of old what has been mended since, and
+ * would end a gang that runs. RELEASING takes the rest away, as no gate can be closed again: nothing
+ * that they did counts, for nothing was told of them. Then they are made again by the same names,
+ * and wait.
  *
- * A gang that was opened and then lost its Lease may find its place, or be released, without it.
+ * A gang that was opened and then lost its Lease may find its place without it.
  *
  * It has no truth of its own. Who has the turn is in the Lease, which gates are open in the pods;
  * a process that takes over makes what is missing, and waits for the turn, which is at once its
