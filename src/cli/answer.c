@@ -74,7 +74,22 @@ static int answer_for_waiting(struct answering *answering, size_t i, struct answ
     return decide(answering, &situation, i, out, err);
 }
 
-/* Of a run that does not wait. */
+/* The cluster decides when it starts. */
+static void ask_cluster(struct answering *answering, const struct run_record *record,
+                        struct answer *out) {
+    if (!cluster_run_waits(record)) {
+        out->reason = arena_printf(&answering->arena, "its tasks are on cluster %s, namespace %s",
+                                   record->cluster, record->namespace);
+        return;
+    }
+    out->kind = ANSWER_WAITS;
+    out->waits_s = record->elapsed_s;
+    if (record->reason)
+        out->reason = arena_text(&answering->arena, record->reason, strlen(record->reason));
+    out->cluster = cluster_answer_for(record, &answering->arena);
+}
+
+/* Of a run that does not wait for its turn on this machine. */
 static int answer_for_other(struct answering *answering, const struct rundir *rundir,
                             struct answer *out, struct error *err) {
     struct run_record record;
@@ -89,6 +104,8 @@ static int answer_for_other(struct answering *answering, const struct rundir *ru
     else if (out->kind == ANSWER_GOES_ON && !owner_lives(rundir, &pid))
         out->reason = arena_printf(&answering->arena, "it belongs to %s",
                                    record.host ? record.host : "a host that is not known");
+    if (out->kind == ANSWER_GOES_ON && record.backend)
+        ask_cluster(answering, &record, out);
     record_release(&record);
     for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
         struct holder holder;
@@ -193,6 +210,16 @@ static void print_holds(const struct answer *answer) {
     puts(*before == ',' ? "" : answer->reason ? answer->reason : "it reserves nothing");
 }
 
+static void print_of_cluster(const struct answer *answer) {
+    AUTO(arena) arena = ARENA_INIT;
+
+    printf("waits since %s on cluster %s, namespace %s", span_text(answer->waits_s).text,
+           runs_text(&arena, answer->cluster->cluster, 0),
+           runs_text(&arena, answer->cluster->namespace, 0));
+    printf("%s%s\n", answer->reason ? ": " : "", runs_text(&arena, answer->reason, 0));
+    cluster_answer_print(answer->cluster);
+}
+
 static void print_of_run(const struct answering *answering, const struct answer *answer) {
     printf("run %" PRIu64 " ", answer->run);
     if (answer->kind == ANSWER_OVER) {
@@ -205,6 +232,10 @@ static void print_of_run(const struct answering *answering, const struct answer 
     if (answer->kind == ANSWER_GOES_ON) {
         fputs("does not wait: ", stdout);
         print_holds(answer);
+        return;
+    }
+    if (answer->cluster) {
+        print_of_cluster(answer);
         return;
     }
     printf("waits since %s; it is the %zu%s of %zu in the queue\n", span_text(answer->waits_s).text,
@@ -332,5 +363,7 @@ void answer_write_json(struct json *json, const struct answering *answering,
     write_number(json, "fewer_workers", answer->fewer_workers);
     json_key(json, "oversubscribing_helps");
     json_bool(json, answer->oversubscribing_helps);
+    json_key(json, "cluster");
+    cluster_answer_write_json(json, answer->cluster);
     json_end(json);
 }

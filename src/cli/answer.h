@@ -6,6 +6,7 @@
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 
+#include "cli/answer_cluster.h"
 #include "cli/reserve.h"
 #include "codec/json.h"
 #include "model/state.h"
@@ -37,7 +38,8 @@ struct answer {
     uint32_t n_workers, fewer_workers; /* with so many it would start now, or 0 */
     bool oversubscribing_helps;
 
-    milli holds[RESOURCE_COUNT]; /* of a run that goes on */
+    milli holds[RESOURCE_COUNT];          /* of a run that goes on */
+    const struct cluster_answer *cluster; /* of a run whose tasks are there; else NULL */
 };
 
 /* What is looked at once for all answers. The answers point into it. */

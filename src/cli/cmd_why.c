@@ -161,15 +161,19 @@ const struct command command_why = {
         "Of a run that waits it says, for each resource, what is needed, what is free, who holds "
         "the rest since when, its place in the queue, and whose end would let it start.\n"
         "\n"
+        "Of a run that waits on a cluster it says how far its pods are, what the scheduler says of "
+        "them, and which gang has the turn to be placed; for that it asks the cluster.\n"
+        "\n"
         "Of a file it says the same as if it were started now, and with how many workers it would "
         "not have to wait. Every answer comes from the function that places the runs.\n"
         "\n"
-        "Without an operand it tells of every run that waits. What exists as a file is taken as "
+        "Without an operand it tells of every run that waits on this machine. What exists as a "
+        "file is taken as "
         "one.\n"
         "\n" RUN_NAMES,
     .options = options,
     .operand_kind = ARGUMENT_FILE,
-    .examples = "myelin why              # why does every run wait that does?\n"
+    .examples = "myelin why              # why does every run wait that does, on this machine?\n"
                 "myelin why 12           # why does run 12 wait?\n"
                 "myelin why train.yml    # would it start now?\n",
     .run = why,

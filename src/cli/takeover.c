@@ -10,35 +10,39 @@
 
 extern const struct command command_run;
 
+/* ---- the cluster of a run ---- */
+
 /* What was asked for is compiled again, and held against the run that came of it. */
-static int start_supervisor(const struct run_record *run, struct loaded *loaded,
-                            const struct invocation *in, struct arena *arena, struct error *err) {
-    struct supervisor_options options;
+static int open_venue(const struct run_record *run, const struct invocation *in, run_venue_use *use,
+                      void *context, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct run_venue opened = { .run = run, .in = in };
     struct venue venue = { 0 };
-    const char *home;
+    struct loaded loaded;
     int status;
 
-    if (launch_read_options(in, &options))
-        return error_set(err, ERROR_INVALID, "the options of run %s cannot be read",
-                         run->rundir.id);
-    status = runs_home(arena, &home, err) || venue_of_run(in, loaded, home, run, &venue, err);
-    options.home = home;
-    options.elsewhere = &venue.maker;
-    if (status == 0)
-        status = supervisor_take_over(loaded->plan, &options, &run->rundir, err);
-    /* Somebody else was faster: it is watched. */
-    if (status && err->code == ERROR_CONFLICT)
-        status = 0;
+    load(in, NULL, &loaded);
+    opened.loaded = &loaded;
+    opened.venue = &venue;
+    if (!loaded.plan || loaded.plan->n_tasks != run->n_tasks)
+        status = error_set(err, ERROR_INVALID,
+                           "the file that run %s keeps does not give its tasks any more",
+                           run->rundir.id);
+    else
+        status = runs_home(&arena, &opened.home, err) ||
+                 venue_of_run(in, &loaded, opened.home, run, &venue, err) ||
+                 use(context, &opened, err);
     venue_release(&venue);
+    loaded_release(&loaded);
     return status ? -1 : 0;
 }
 
-static int take_over(const struct run_record *run, struct error *err) {
+int run_venue_open(const struct run_record *run, run_venue_use *use, void *context,
+                   struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
     struct invocation in = { .command = &command_run };
     struct given_option *given;
     struct request request;
-    struct loaded loaded;
     int status;
 
     if (request_read(&run->rundir, &request, err))
@@ -47,17 +51,27 @@ static int take_over(const struct run_record *run, struct error *err) {
         anew_kept_options(&run->rundir, &request, in.command, &arena, &given, &in.n_given, err);
     if (status == 0) {
         in.given = given;
-        load(&in, NULL, &loaded);
-        if (!loaded.plan || loaded.plan->n_tasks != run->n_tasks)
-            status = error_set(err, ERROR_INVALID,
-                               "the file that run %s keeps does not give its tasks any more",
-                               run->rundir.id);
-        else
-            status = start_supervisor(run, &loaded, &in, &arena, err);
-        loaded_release(&loaded);
+        status = open_venue(run, &in, use, context, err);
     }
     request_release(&request);
     return status;
+}
+
+/* ---- taking over ---- */
+
+static int start_supervisor(void *context, const struct run_venue *opened, struct error *err) {
+    struct supervisor_options options;
+
+    (void)context;
+    if (launch_read_options(opened->in, &options))
+        return error_set(err, ERROR_INVALID, "the options of run %s cannot be read",
+                         opened->run->rundir.id);
+    options.home = opened->home;
+    options.elsewhere = &opened->venue->maker;
+    /* Somebody else was faster: it is watched. */
+    if (supervisor_take_over(opened->loaded->plan, &options, &opened->run->rundir, err))
+        return err->code == ERROR_CONFLICT ? 0 : -1;
+    return 0;
 }
 
 int take_over_if_alone(const struct run_record *run, struct error *err) {
@@ -67,5 +81,7 @@ int take_over_if_alone(const struct run_record *run, struct error *err) {
     if (!run->backend || state_is_final(run->state) || owner_lives(&run->rundir, &pid) ||
         !run->host || strcmp(run->host, host_name(host)) != 0)
         return 0;
-    return take_over(run, err) ? error_wrap(err, "nobody watches run %s", run->rundir.id) : 0;
+    return run_venue_open(run, start_supervisor, NULL, err)
+               ? error_wrap(err, "nobody watches run %s", run->rundir.id)
+               : 0;
 }

@@ -40,6 +40,9 @@ enum {
 #define MANIFEST_LABEL_ROLE    "myelin/role"    /* master, worker, ps; of a pod */
 #define MANIFEST_LABEL_INDEX   "myelin/index"   /* of a native pod; Kubeflow's is below */
 #define MANIFEST_LABEL_MANAGED "app.kubernetes.io/managed-by" /* "myelin" */
+/* The gate that keeps the scheduler from the pods of a gang before all of them exist and its turn
+ * has come; who makes them opens it. */
+#define MANIFEST_GATE "myelin/gang"
 /* What the operators put on their pods, beside our labels. The launcher of an MPIJob has neither;
  * the workers of one have the index alone. */
 #define KUBEFLOW_LABEL_INDEX "training.kubeflow.org/replica-index"
@@ -76,6 +79,7 @@ struct manifest {
     size_t n_objects;
     const char *const *notes; /* sentences on what a user should know, each without a full stop */
     size_t n_notes;
+    bool is_gated; /* each pod has MANIFEST_GATE: nobody else places the gang whole */
 };
 
 /* The objects point into the texts and nodes of the input, which outlive them.

@@ -87,6 +87,16 @@ static struct tree named_metadata(struct build *build, const struct pod_input *i
     return metadata;
 }
 
+static void add_gate(struct build *build, struct tree *spec) {
+    struct tree gates = tree_list(build->arena), gate = tree_map(build->arena);
+
+    if (!build->out->is_gated)
+        return;
+    tree_text(&gate, "name", MANIFEST_GATE);
+    tree_add(&gates, tree_node(&gate));
+    tree_put(spec, "schedulingGates", tree_node(&gates));
+}
+
 static void add_pod(struct build *build, uint32_t rank, const struct variables *variables) {
     const struct task *task = &build->plan->tasks[rank];
     const struct node command = task_command(build, "");
@@ -109,12 +119,16 @@ static void add_pod(struct build *build, uint32_t rank, const struct variables *
     tree_text(&spec, "subdomain", build->out->name);
     if (build->cluster->deadline_s)
         tree_int(&spec, "activeDeadlineSeconds", build->cluster->deadline_s);
+    add_gate(build, &spec);
     add_object(build, "Pod", &metadata, "spec", &spec);
 }
 
 void build_native(struct build *build) {
     struct error err;
 
+    /* Kueue and gang schedulers hold pods back by themselves; one that is alone waits for none. */
+    build->out->is_gated =
+        !build->cluster->queue && !build->cluster->scheduler && build->plan->n_tasks > 1;
     add_config_map(build);
     add_service(build);
     for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++) {
@@ -129,7 +143,8 @@ void build_native(struct build *build) {
     if (build->plan->framework == FRAMEWORK_HOROVOD)
         build_note(build, "nothing serves Horovod's rendezvous in these pods: serve it yourself at "
                           "HOROVOD_GLOO_RENDEZVOUS_ADDR, or use `backend: kubeflow`");
-    if (!build->cluster->queue && !build->cluster->scheduler && build->plan->n_tasks > 1)
-        build_note(build, "nothing places these pods together: name Kueue's queue or a gang "
-                          "scheduler in `kubernetes` of config.yml");
+    if (build->out->is_gated)
+        build_note(build, "these pods wait at the gate `" MANIFEST_GATE
+                          "`, which `run` opens when it is their turn: who creates them by hand "
+                          "takes `schedulingGates` out");
 }

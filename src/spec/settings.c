@@ -16,7 +16,10 @@
         .size = sizeof(struct S),                                                                  \
     }
 
-enum { DEADLINE_MAX = 365 * 24 * 3600, SHM_MIB_MAX = 1 << 24 };
+enum { DEADLINE_MAX = 365 * 24 * 3600, PLACEMENT_PATIENCE_MAX = 3600, SHM_MIB_MAX = 1 << 24 };
+
+/* Three looks of the cluster autoscaler, which then makes nodes whether the pods stay or not. */
+#define PLACEMENT_PATIENCE "30"
 
 struct volume_fields {
     struct field_node claim, sub_path;
@@ -26,7 +29,7 @@ struct volume_fields {
 struct kubernetes_fields {
     struct field_node kubeconfig, context, namespace, image;
     struct field_node gpu_resource, tpu_resource, queue, scheduler;
-    struct field_int deadline, shm;
+    struct field_int placement_patience, deadline, shm;
     struct field_object outputs;       /* struct volume_fields */
     struct field_node data, artifacts; /* of names to volumes */
 };
@@ -64,6 +67,9 @@ static const struct field kubernetes_rows[] = {
     FIELD(kubernetes_fields, queue, .kind = FIELD_TEXT, .help = "the local queue of Kueue"),
     FIELD(kubernetes_fields, scheduler, .kind = FIELD_TEXT,
           .help = "a scheduler that places gangs whole"),
+    FIELD(kubernetes_fields, placement_patience, .kind = FIELD_INT, .min = 1,
+          .max = PLACEMENT_PATIENCE_MAX, .fallback = PLACEMENT_PATIENCE,
+          .help = "seconds that a gang of pods keeps its turn when no node has room for it"),
     FIELD(kubernetes_fields, deadline, .kind = FIELD_INT, .max = DEADLINE_MAX, .fallback = "0",
           .help = "seconds after which the cluster ends a run by itself; 0: never"),
     FIELD(kubernetes_fields, shm, .kind = FIELD_INT, .max = SHM_MIB_MAX, .fallback = "0",
@@ -179,6 +185,7 @@ static void take_kubernetes(struct decoder *decoder, const struct kubernetes_fie
     out->tpu_resource = or_else(fields->tpu_resource, out->tpu_resource);
     out->queue = field_text(fields->queue);
     out->scheduler = field_text(fields->scheduler);
+    out->placement_patience_s = fields->placement_patience.value;
     out->deadline_s = fields->deadline.value;
     out->shm_mib = fields->shm.value;
     if (fields->outputs.object)
@@ -195,6 +202,7 @@ struct settings *settings_new(void) {
         abort();
     settings->kubernetes.gpu_resource = "nvidia.com/gpu";
     settings->kubernetes.tpu_resource = "google.com/tpu";
+    settings->kubernetes.placement_patience_s = atoi(PLACEMENT_PATIENCE);
     return settings;
 }
 

@@ -13,6 +13,7 @@
  *     tpu_resource: google.com/tpu
  *     queue: research                  # Kueue's local queue
  *     scheduler: volcano               # a scheduler that places gangs whole
+ *     placement_patience: 30           # seconds
  *     deadline: 86400                  # seconds
  *     shm: 1024                        # MiB
  *     outputs: {claim: runs, sub_path: ada}
@@ -47,8 +48,9 @@ struct kubernetes_settings {
     const char *image;                       /* for files that name none */
     const char *gpu_resource, *tpu_resource; /* never NULL */
     const char *queue, *scheduler;
-    int64_t deadline_s; /* after which the cluster ends a run by itself; 0: never */
-    int64_t shm_mib;    /* the most that /dev/shm of a task takes; 0: as much as its memory */
+    int64_t placement_patience_s; /* with a gang for which the scheduler finds no room */
+    int64_t deadline_s;           /* after which the cluster ends a run by itself; 0: never */
+    int64_t shm_mib; /* the most that /dev/shm of a task takes; 0: as much as its memory */
     struct volume_settings outputs;
     const struct volume_settings *data, *artifacts;
     uint32_t n_data, n_artifacts;

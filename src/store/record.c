@@ -219,7 +219,13 @@ static bool on_status(struct run_record *record, const struct node *line) {
     const char *name = text_of(line, "status");
     enum state state;
 
-    if (!name || !state_named(name, &state) || !run_state_can_become(record->state, state))
+    if (!name || !state_named(name, &state))
+        return false;
+    if (state == record->state && !state_is_final(state)) {
+        record->reason = kept(record, line, "reason"); /* it waits for something else by now */
+        return true;
+    }
+    if (!run_state_can_become(record->state, state))
         return false;
     record->state = state;
     record->reason = kept(record, line, "reason");

@@ -414,8 +414,27 @@ static void a_patch_says_its_kind(void **state) {
     contains(peer_request(f->peer, 0),
              "PATCH /api/v1/namespaces/team/pods/a%2Fb?fieldManager=myelin HTTP");
     contains(peer_request(f->peer, 0), "application/merge-patch+json");
-    contains(peer_request(f->peer, 1), "force=true");
-    contains(peer_request(f->peer, 1), "application/apply-patch+yaml");
+    contains(peer_request(f->peer, 1), "application/strategic-merge-patch+json");
+    contains(peer_request(f->peer, 2), "force=true");
+    contains(peer_request(f->peer, 2), "application/apply-patch+yaml");
+}
+
+static void an_update_of_what_somebody_changed_is_a_conflict_and_not_asked_again(void **state) {
+    struct fixture *f = *state;
+    struct arena arena = ARENA_INIT;
+    struct node object = parse(&arena, POD("a", "8"));
+
+    connect_plainly(f);
+    peer_say(f->peer, 409, "",
+             "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"it was changed\","
+             "\"code\":409}");
+    api_update(f->api, &pods, &object, on_done, f);
+    run_until(f->loop, &f->is_done);
+    arena_release(&arena);
+    assert_int_equal(f->answer.err.code, ERROR_CONFLICT);
+    assert_int_equal(peer_count(f->peer), 1);
+    contains(peer_request(f->peer, 0), "PUT /api/v1/namespaces/team/pods/a HTTP");
+    contains(peer_request(f->peer, 0), "\"resourceVersion\": \"8\"");
 }
 
 static void on_item(void *context, const struct node *object) {
@@ -856,6 +875,7 @@ int main(void) {
         CASE(an_object_without_a_name_is_not_created),
         CASE(what_is_gone_is_deleted),
         CASE(a_patch_says_its_kind),
+        CASE(an_update_of_what_somebody_changed_is_a_conflict_and_not_asked_again),
         CASE(a_list_is_read_page_by_page),
         CASE(a_list_whose_place_expires_begins_again_whole),
         CASE(a_token_is_sent_and_never_told),

@@ -566,6 +566,53 @@ static void what_the_settings_say_reaches_every_pod(void **unused) {
     sources_release(&sources);
 }
 
+static void pods_wait_at_our_gate_only_where_nobody_else_places_them_together(void **unused) {
+    static const struct {
+        const char *config;
+        int n_workers;
+        bool is_gated;
+    } rows[] = {
+        { "runs_on: kubernetes\n", 2, true },
+        { "runs_on: kubernetes\n", 0, false },
+        { "kubernetes: {queue: q}\n", 2, false },
+        { "kubernetes: {scheduler: volcano}\n", 2, false },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sources sources = { 0 };
+        struct diags *diags = diags_new();
+        AUTO_PTR(settings)
+        settings = settings_compile(
+            &sources, sources_add(&sources, "config.yml", rows[i].config, strlen(rows[i].config)),
+            diags);
+        char file[256];
+
+        snprintf(file, sizeof file,
+                 "version: 1\nkind: experiment\nframework: pytorch\nbuild: {image: b}\n"
+                 "environment: {replicas: {n_workers: %d}}\nrun: {cmd: a}\n",
+                 rows[i].n_workers);
+        AUTO_PTR(plan) plan = compile_text(file);
+        AUTO_PTR(manifest)
+        manifest = manifest_build(
+            &(struct manifest_input){ .plan = plan, .settings = settings, .run = run }, diags);
+        struct found_pod pods[4];
+        const size_t n = find_pods(manifest, pods);
+
+        assert_int_equal(manifest->is_gated, rows[i].is_gated);
+        assert_int_equal(n, rows[i].n_workers + 1);
+        for (size_t k = 0; k < n; k++) {
+            const struct node *gates = node_get(pods[k].spec, "schedulingGates");
+
+            assert_int_equal(gates != NULL, rows[i].is_gated);
+            if (gates)
+                assert_string_equal(text_at(&gates->items[0], "name"), MANIFEST_GATE);
+        }
+        diags_free(diags);
+        sources_release(&sources);
+    }
+}
+
 static void the_owner_is_named_once_its_uid_is_known(void **unused) {
     AUTO_PTR(plan) plan = random_plan("pytorch", MANIFEST_NATIVE);
     AUTO_PTR(settings) settings = settings_new();
@@ -623,6 +670,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_expressed_is_told_with_its_place_and_the_way_out),
         cmocka_unit_test(a_kind_that_the_cluster_lacks_is_refused),
         cmocka_unit_test(what_the_settings_say_reaches_every_pod),
+        cmocka_unit_test(pods_wait_at_our_gate_only_where_nobody_else_places_them_together),
         cmocka_unit_test(the_owner_is_named_once_its_uid_is_known),
         cmocka_unit_test(a_comparison_shows_what_differs_and_nothing_else),
     };

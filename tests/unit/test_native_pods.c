@@ -128,6 +128,7 @@ static void launch(struct fixture *f, unsigned n_workers) {
              n_workers);
     f->plan = compile_text(text);
     assert_non_null(f->plan);
+    f->settings->kubernetes.scheduler = "gangs"; /* which needs no turn of ours: test_turn.c */
     f->options = (struct pods_options){ .form = &pods_native,
                                         .plan = f->plan,
                                         .settings = f->settings,

@@ -84,6 +84,7 @@ static void a_pod_without_a_node_tells_the_schedulers_reason(void **state) {
     pod = read_pod("", "",
                    "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
                    "\"False\",\"reason\":\"SchedulingGated\",\"message\":\"waiting\"}]}");
+    assert_int_equal(pod.trouble, POD_GATED);
     says(&pod, "the pod is held back until a queue admits it: waiting");
 }
 

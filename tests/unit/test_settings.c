@@ -60,6 +60,7 @@ static void an_empty_file_says_nothing(void **state) {
         assert_non_null(r.settings);
         assert_int_equal(r.settings->runs_on, RUNS_ON_THIS_MACHINE);
         assert_string_equal(r.settings->kubernetes.gpu_resource, "nvidia.com/gpu");
+        assert_int_equal(r.settings->kubernetes.placement_patience_s, 30);
         reading_release(&r);
     }
 }
@@ -70,7 +71,7 @@ static void every_field_reaches_the_settings(void **state) {
                   "kubernetes:\n"
                   "  kubeconfig: /k\n  context: c\n  namespace: ada\n  image: train:1\n"
                   "  gpu_resource: amd.com/gpu\n  tpu_resource: x.org/tpu\n  queue: q\n"
-                  "  scheduler: volcano\n  deadline: 60\n  shm: 64\n"
+                  "  scheduler: volcano\n  placement_patience: 5\n  deadline: 60\n  shm: 64\n"
                   "  outputs: {claim: o, sub_path: a/b}\n"
                   "  data: {d: {claim: e, read_only: true}, f: {claim: g}}\n"
                   "  artifacts: {m: {claim: h}}\n");
@@ -88,6 +89,7 @@ static void every_field_reaches_the_settings(void **state) {
     assert_string_equal(k->tpu_resource, "x.org/tpu");
     assert_string_equal(k->queue, "q");
     assert_string_equal(k->scheduler, "volcano");
+    assert_int_equal(k->placement_patience_s, 5);
     assert_int_equal(k->deadline_s, 60);
     assert_int_equal(k->shm_mib, 64);
     assert_string_equal(k->outputs.claim, "o");
@@ -110,6 +112,7 @@ static void a_mistake_is_told_with_its_place(void **state) {
         { "kubernetes: [1]\n", "`kubernetes` takes a mapping", 1, 13 },
         { "kubernetes:\n  namespce: x\n", "kubernetes has no field `namespce`", 2, 3 },
         { "kubernetes: {deadline: -1}\n", "`deadline`", 1, 24 },
+        { "kubernetes: {placement_patience: 0}\n", "`placement_patience`", 1, 34 },
         { "kubernetes: {queue: a b}\n", "`a b` is no name that Kubernetes takes", 1, 21 },
         { "kubernetes: {namespace: Ada}\n", "`Ada` is no name", 1, 25 },
         { "kubernetes: {outputs: {claim: a/b}}\n", "`a/b` is no name", 1, 31 },

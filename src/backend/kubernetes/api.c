@@ -402,16 +402,32 @@ struct api_call *api_create(struct api *api, const struct api_resource *resource
     return start(call, "POST", settle_create, done, context);
 }
 
+struct api_call *api_update(struct api *api, const struct api_resource *resource,
+                            const struct node *object, api_done *done, void *context) {
+    const struct node *name = node_get(node_get(object, "metadata"), "name");
+    const bool has_name = name && name->kind == NODE_TEXT;
+    struct api_call *call =
+        api_call_new(api, "update", resource, has_name ? name->text : NULL, NULL);
+
+    if (!has_name)
+        error_set(&call->refused, ERROR_INVALID, "the object has no metadata.name");
+    set_sent(call, object, JSON_TYPE);
+    return start(call, "PUT", settle_plainly, done, context);
+}
+
 struct api_call *api_patch(struct api *api, const struct api_resource *resource, const char *name,
                            const char *subresource, enum api_patch kind, const struct node *patch,
                            api_done *done, void *context) {
+    /* JSON is YAML, which is the name that apply goes by. */
+    static const char *const types[] = {
+        [API_PATCH_MERGE] = "application/merge-patch+json",
+        [API_PATCH_STRATEGIC] = "application/strategic-merge-patch+json",
+        [API_PATCH_APPLY] = "application/apply-patch+yaml",
+    };
     struct api_call *call = api_call_new(api, "patch", resource, name, subresource);
     struct error err;
 
-    /* JSON is YAML, which is the name that apply goes by. */
-    set_sent(call, patch,
-             kind == API_PATCH_APPLY ? "application/apply-patch+yaml"
-                                     : "application/merge-patch+json");
+    set_sent(call, patch, types[kind]);
     if (api_query("fieldManager", "myelin", &call->path, &err) ||
         (kind == API_PATCH_APPLY && api_query("force", "true", &call->path, &err)))
         call->refused = err;
@@ -424,6 +440,13 @@ static void settle_delete(struct api_call *call, struct api_answer *answer) {
         answer->object = NULL;
     }
     api_call_finish(call, answer);
+}
+
+static void write_precondition(struct json *json, const char *key, const char *value) {
+    if (!value)
+        return;
+    json_key(json, key);
+    json_text(json, value);
 }
 
 struct api_call *api_delete(struct api *api, const struct api_resource *resource, const char *name,
@@ -448,11 +471,11 @@ struct api_call *api_delete(struct api *api, const struct api_resource *resource
         json_key(&json, "gracePeriodSeconds");
         json_int(&json, how->grace_s);
     }
-    if (how->uid) {
+    if (how->uid || how->version) {
         json_key(&json, "preconditions");
         json_object(&json);
-        json_key(&json, "uid");
-        json_text(&json, how->uid);
+        write_precondition(&json, "uid", how->uid);
+        write_precondition(&json, "resourceVersion", how->version);
         json_end(&json);
     }
     json_end(&json);

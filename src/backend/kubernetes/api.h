@@ -86,8 +86,14 @@ struct api_call *api_get(struct api *api, const struct api_resource *resource, c
 struct api_call *api_create(struct api *api, const struct api_resource *resource,
                             const struct node *object, api_done *done, void *context);
 
+/* In the place of what is there; `object` has metadata.name and metadata.resourceVersion. CONFLICT:
+ * somebody changed it since, or an earlier try was taken and its answer was lost. */
+struct api_call *api_update(struct api *api, const struct api_resource *resource,
+                            const struct node *object, api_done *done, void *context);
+
 enum api_patch {
-    API_PATCH_MERGE, /* RFC 7386 */
+    API_PATCH_MERGE,     /* RFC 7386 */
+    API_PATCH_STRATEGIC, /* lists are merged by the keys that the kind has for them */
     API_PATCH_APPLY, /* server-side apply, field manager "myelin", forced: creates what is missing
                       */
 };
@@ -108,6 +114,8 @@ struct api_delete {
     int64_t grace_s; /* -1: the object's own; 0: at once */
     const char *uid; /* only this one, not another of the same name; NULL: whichever. CONFLICT where
                         it differs */
+    const char *version; /* only if nothing has changed since; NULL: whatever has. CONFLICT as
+                            above, and where an earlier try was taken and its answer was lost */
 };
 
 /* What is not there is deleted: `object` is NULL then. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/kubernetes/job.h"
+#include "backend/kubernetes/turn.h"
 #include "base/clock.h"
 
 enum {
@@ -65,7 +66,7 @@ static void look_at_owner(struct pod_gang *g) {
 
 static void finish_if_nothing_is_left(struct pod_gang *g) {
     if (g->stage != STAGE_DELETING || g->call || !g->owners_synced || !g->pods_synced ||
-        g->is_owner_there || tasks_any_there(g))
+        g->is_owner_there || tasks_any_there(g) || !turn_is_over(g->turn))
         return;
     tasks_tell_ends(g);
     if (tasks_any_untold(g))
@@ -81,6 +82,7 @@ static void give_up_watching(struct pod_gang *g, const char *why) {
     g->owners_synced = g->pods_synced = true;
     g->is_owner_there = false;
     tasks_forget_pods(g);
+    turn_abandon(g->turn);
 }
 
 static void look(struct pod_gang *g) {
@@ -92,6 +94,7 @@ static void look(struct pod_gang *g) {
     if (g->stage == STAGE_WATCHING && !g->is_stopping) {
         tasks_look(g);
         look_at_owner(g);
+        turn_look(g->turn);
     }
     look_at_clock(g);
     /* Who wants it ended at once does not wait for a cluster that nobody reaches. */
@@ -121,6 +124,7 @@ static void on_pod(void *context, const struct watch_event *event) {
 
     g->is_cut_off = false;
     tasks_see(g, event);
+    turn_look(g->turn);
 }
 
 static void on_pods_synced(void *context) {
@@ -189,6 +193,8 @@ static void begin_watching(struct pod_gang *g) {
     char labels[160], fields[80];
 
     g->stage = STAGE_WATCHING;
+    if (g->pods)
+        return; /* its pods were made again */
     snprintf(labels, sizeof labels, MANIFEST_LABEL_RUN "=%s," MANIFEST_LABEL_ATTEMPT "=%" PRIu32,
              g->facts->uuid, g->facts->number);
     snprintf(fields, sizeof fields, "metadata.name=%s", g->name);
@@ -213,10 +219,25 @@ int gang_check_made(const struct pod_gang *g, const char *kind, const struct api
 }
 
 void gang_made(struct pod_gang *g) {
+    g->is_held = false;
+    turn_stop(g->turn);
     g->gang.submitted(g->gang.context);
     begin_watching(g);
     if (g->is_stopping || g->n_ended == g->gang.n_tasks)
         gang_delete(g);
+}
+
+void gang_take_turn(struct pod_gang *g) {
+    begin_watching(g);
+    turn_begin(g);
+    if (g->is_stopping || g->n_ended == g->gang.n_tasks)
+        gang_delete(g);
+}
+
+void gang_placed(struct pod_gang *g) {
+    g->is_held = false;
+    g->gang.submitted(g->gang.context);
+    tasks_let_go(g);
 }
 
 void gang_refuse(struct pod_gang *g, enum gang_remains remains, const char *sentence) {
@@ -282,6 +303,7 @@ static void on_deleted(void *context, const struct api_answer *answer) {
 void gang_delete(struct pod_gang *g) {
     const struct api_delete how = { .propagation = API_DELETE_BACKGROUND, .grace_s = -1 };
 
+    turn_stop(g->turn);
     if (g->stage >= STAGE_DELETING || g->stage == STAGE_MAKING)
         return; /* it is, or will be once its creation was answered */
     g->stage = STAGE_DELETING;
@@ -332,6 +354,7 @@ static void gang_free(struct backend *backend) {
 
     if (g->form->release)
         g->form->release(g);
+    turn_free(g->turn);
     tasks_release(g);
     event_del(&g->look_event);
     event_del(&g->gone_event);

@@ -4,6 +4,7 @@
  *
  *   gang.c        its life: making, watching, deleting; the clock
  *   gang_tasks.c  its tasks: what is seen of their pods, their logs, their ends
+ *   turn.c        its turn: whose pods the scheduler may look at
  *   kubeflow.c, native.c   the forms: what is made, and in which order
  */
 #ifndef BACKEND_KUBERNETES_GANG_H
@@ -45,6 +46,9 @@ struct pods_form {
     /* Begins to make all of it; fails where nothing can be asked for. The outcome is gang_made or
      * gang_refuse, from the loop. It looks at `is_stopping` before it asks for more. */
     MUST_CHECK int (*make)(struct pod_gang *g, struct error *err);
+    /* Makes the pods again, once those of before are gone, while the rest stays; the outcome is as
+     * of `make`. NULL: they have no gate, and are never taken back. */
+    void (*make_again)(struct pod_gang *g);
     /* Whether the owner says that it makes no more pods, with its sentence. NULL: it never does. */
     bool (*is_over)(const struct node *owner, char *why, size_t size);
     /* Nobody makes a pod again that was deleted: a task whose pod is not there has lost it. */
@@ -76,7 +80,14 @@ struct pod_gang {
     const char *owner_kind;    /* "PyTorchJob" */
     const char *container;     /* which of a pod's is the task */
     bool master_speaks_for_all;
-    void *making; /* of the form */
+    const char *owner_uid; /* native: once it is known; else NULL */
+    void *making;          /* of the form */
+    struct turn *turn;     /* NULL: it needs none */
+    /* Nothing is told of the tasks: not all of them have a place yet, and they may lose those that
+     * they have. */
+    bool is_held;
+    /* It ended before all had a place: what tasks did until then is nobody's concern. */
+    bool was_held_to_the_end;
 
     enum stage stage;
     struct api_call *call; /* that asks or deletes */
@@ -95,7 +106,7 @@ struct pod_gang {
     int64_t launched_us;
     struct event look_event, gone_event;
     char waits[SENTENCE_MOST]; /* as it was told */
-    enum pod_trouble waits_trouble;
+    uint32_t waits_topic;
     bool is_cut_off; /* that the cluster cannot be reached was told */
 };
 
@@ -103,6 +114,10 @@ struct pod_gang {
 
 /* All that the form makes exists, or as much as the cluster took: it is watched from here on. */
 void gang_made(struct pod_gang *g);
+/* The same of pods that wait at our gate: they are held until all have a place. */
+void gang_take_turn(struct pod_gang *g);
+/* They have it: it goes on without us from here on, and what is known of the tasks is told. */
+void gang_placed(struct pod_gang *g);
 /* What exists of a gang that the cluster did not take. */
 enum gang_remains { NOTHING_REMAINS, OWNER_REMAINS };
 /* None of it runs, and all tasks end by the sentence. */
@@ -137,6 +152,15 @@ void tasks_look(struct pod_gang *g);
 bool tasks_all_started(const struct pod_gang *g);
 bool tasks_any_there(const struct pod_gang *g);
 bool tasks_any_untold(struct pod_gang *g); /* an end was seen, and waits for its log */
+/* What was held back is told. */
+void tasks_let_go(struct pod_gang *g);
+/* One that was held back has ended, and not well: the gang will not run. */
+bool tasks_any_failed(const struct pod_gang *g);
+/* Their pods are gone by our hand, and will be made again. */
+void tasks_forget(struct pod_gang *g);
+/* What the gang waits for, once for each topic: a pod_trouble, or what begins at WAITS_TURN. */
+enum { WAITS_TURN = POD_TROUBLE_COUNT, WAITS_ROOM, WAITS_RELEASED /* and each time on */ };
+void tasks_tell_waits(struct pod_gang *g, uint32_t topic, const char *sentence);
 /* Nobody will see them any more. */
 void tasks_forget_pods(struct pod_gang *g);
 /* Ends their pods without a grace time. */

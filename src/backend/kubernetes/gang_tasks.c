@@ -9,6 +9,7 @@
 #include "backend/kubernetes/follower.h"
 #include "backend/kubernetes/gang.h"
 #include "backend/kubernetes/job.h"
+#include "backend/kubernetes/turn.h"
 #include "base/clock.h"
 
 enum {
@@ -121,7 +122,7 @@ void tasks_tell_ends(struct pod_gang *g) {
     struct task_pod *task;
 
     /* What is found at first is put into order before anything is told. */
-    if (!g->pods_synced)
+    if (!g->pods_synced || g->is_held)
         return;
     while ((task = first_end(g)) && !waits_for_log(task)) {
         struct task_end end = end_of(&task->pod);
@@ -214,6 +215,7 @@ static void keep(struct task_pod *task, const struct pod *seen) {
     task->pod = *seen;
     task->pod.name = arena_text(&texts, seen->name, strlen(seen->name));
     task->pod.uid = arena_text(&texts, seen->uid, strlen(seen->uid));
+    task->pod.version = arena_text(&texts, seen->version, strlen(seen->version));
     task->pod.node = arena_text(&texts, seen->node, strlen(seen->node));
     arena_release(&task->texts);
     task->texts = texts;
@@ -230,20 +232,27 @@ static void see_trouble(struct task_pod *task) {
     }
 }
 
-static void see_pod(struct task_pod *task, const struct pod *seen) {
+/* That it runs is told, and its log is read. */
+static void see_start(struct task_pod *task) {
     struct pod_gang *g = task->gang;
+    const struct pod *pod = &task->pod;
     const bool has_run =
-        seen->phase == POD_RUNNING ||
-        (seen->phase == POD_ENDED && seen->end != POD_NOT_STARTED && seen->started_us > 0);
+        pod->phase == POD_RUNNING ||
+        (pod->phase == POD_ENDED && pod->end != POD_NOT_STARTED && pod->started_us > 0);
 
-    keep(task, seen);
-    task->is_there = true;
-    if (has_run && !task->is_started) {
+    if (!has_run || g->is_held || g->was_held_to_the_end)
+        return;
+    if (!task->is_started) {
         task->is_started = true;
         g->gang.started(g->gang.context, rank_of(task), 0);
     }
-    if (has_run)
-        follow_log(task);
+    follow_log(task);
+}
+
+static void see_pod(struct task_pod *task, const struct pod *seen) {
+    keep(task, seen);
+    task->is_there = true;
+    see_start(task);
     see_trouble(task);
     if (seen->phase == POD_ENDED)
         see_end(task);
@@ -277,8 +286,10 @@ static void on_pod_gone(struct pod_gang *g, const struct watch_event *event) {
         pod_read(event->object, g->container, &last);
         keep(task, &last);
     }
-    pod_vanished(&task->pod);
     task->is_there = false;
+    if (turn_takes_back(g->turn))
+        return;
+    pod_vanished(&task->pod);
     see_end(task);
 }
 
@@ -313,12 +324,10 @@ void tasks_miss(struct pod_gang *g) {
 /* ---- what they wait for ---- */
 
 /* The same trouble is told once, though the node finds other words for it each time. */
-static void tell_waits(struct pod_gang *g, const struct task_pod *first, const char *sentence) {
-    const enum pod_trouble trouble = first ? first->pod.trouble : POD_FINE;
-
-    if (trouble == g->waits_trouble)
+void tasks_tell_waits(struct pod_gang *g, uint32_t topic, const char *sentence) {
+    if (topic == g->waits_topic)
         return;
-    g->waits_trouble = trouble;
+    g->waits_topic = topic;
     snprintf(g->waits, sizeof g->waits, "%s", sentence);
     g->gang.waits(g->gang.context, sentence[0] ? sentence : NULL);
 }
@@ -344,7 +353,7 @@ static void look_for_trouble(struct pod_gang *g) {
     else if (first)
         snprintf(sentence, sizeof sentence, "%s waits: %s", name_of(first).text,
                  first->pod.sentence);
-    tell_waits(g, first, sentence);
+    tasks_tell_waits(g, first ? first->pod.trouble : POD_FINE, sentence);
 }
 
 bool gang_is_past(int64_t since_us, int64_t ms) {
@@ -356,7 +365,8 @@ static void lose_patience(struct pod_gang *g) {
     for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
         struct task_pod *task = &g->tasks[rank];
 
-        if (task->has_end || task->is_started || task->pod.trouble == POD_UNSCHEDULABLE ||
+        if (task->has_end || task->is_started || task->pod.trouble == POD_GATED ||
+            task->pod.trouble == POD_UNSCHEDULABLE ||
             !gang_is_past(task->trouble_seen_us, PATIENCE_MS))
             continue;
         task->pod.end = POD_NOT_STARTED;
@@ -381,7 +391,39 @@ static void look_for_lost_nodes(struct pod_gang *g) {
 void tasks_look(struct pod_gang *g) {
     lose_patience(g);
     look_for_lost_nodes(g);
-    look_for_trouble(g);
+    if (!g->is_held)
+        look_for_trouble(g);
+}
+
+/* ---- before all of them have a place ---- */
+
+void tasks_let_go(struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        see_start(&g->tasks[rank]);
+        if (g->tasks[rank].has_end && g->tasks[rank].follower)
+            follower_ended(g->tasks[rank].follower);
+    }
+    tasks_tell_ends(g);
+}
+
+bool tasks_any_failed(const struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        const struct task_pod *task = &g->tasks[rank];
+
+        if (task->has_end && !(task->pod.end == POD_EXITED && task->pod.detail == 0))
+            return true;
+    }
+    return false;
+}
+
+void tasks_forget(struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+
+        assert(!task->is_started && !task->follower && !task->is_ended);
+        arena_release(&task->texts);
+        *task = (struct task_pod){ .gang = g };
+    }
 }
 
 bool tasks_all_started(const struct pod_gang *g) {

@@ -4,8 +4,12 @@
  * other, then the pods, some at a time.
  *
  * The first pod that the cluster does not take ends the making: the gang cannot run without it.
+ *
+ * Pods that were taken back (turn.h) are made again by the same names. One of before that is still
+ * going, as whoever takes a run over may find it, is waited for.
  */
 #include <assert.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +17,7 @@
 
 enum {
     IN_FLIGHT_MAX = 16, /* requests at once: more of them only wait in the server's queues */
-    FIRST_POD = 2,      /* of the manifest's objects: behind the ConfigMap and the Service */
+    GOING_MS = 500,     /* until the name of a pod that is going is tried again */
 };
 
 struct making;
@@ -31,6 +35,9 @@ struct making {
     uint32_t n_in_flight;
     uint32_t next; /* rank */
     bool was_refused;
+    bool has_no_gates; /* the cluster made a pod without the gate that it was given */
+    bool has_going;    /* some names are not free yet */
+    struct event going_event;
 };
 
 static struct api_resource core(const struct pod_gang *g, const char *plural) {
@@ -48,6 +55,7 @@ static void release(struct pod_gang *g) {
 
     if (!making)
         return;
+    event_del(&making->going_event);
     manifest_free(making->manifest);
     free(making);
     g->making = NULL;
@@ -56,6 +64,16 @@ static void release(struct pod_gang *g) {
 /* ---- the pods ---- */
 
 static void make_pods(struct making *making);
+
+static bool is_going(const struct node *pod) {
+    return node_get(node_get(pod, "metadata"), "deletionTimestamp") != NULL;
+}
+
+/* An old cluster drops what it does not know. */
+static bool lacks_gate(const struct making *making, const struct api_answer *answer) {
+    return making->manifest->is_gated && !answer->existed &&
+           !node_get(node_get(answer->object, "spec"), "schedulingGates");
+}
 
 static void on_pod_made(void *context, const struct api_answer *answer) {
     struct request *request = context;
@@ -68,7 +86,10 @@ static void on_pod_made(void *context, const struct api_answer *answer) {
     if (gang_check_made(g, "Pod", answer, &err)) {
         making->was_refused = true;
         tasks_refuse(g, request->rank, err.message);
+    } else if (answer->existed && is_going(answer->object)) {
+        making->has_going = true;
     } else {
+        making->has_no_gates |= lacks_gate(making, answer);
         g->tasks[request->rank].was_made = true;
     }
     make_pods(making);
@@ -81,22 +102,62 @@ static struct request *free_request(struct making *making) {
     return NULL;
 }
 
+/* The pods are the last of the manifest's objects. */
+static const struct node *pod_object(const struct making *making, uint32_t rank) {
+    return &making->manifest
+                ->objects[making->manifest->n_objects - making->gang->gang.n_tasks + rank];
+}
+
+static void on_name_free(evutil_socket_t fd, short what, void *context) {
+    struct making *making = context;
+
+    (void)fd, (void)what;
+    making->has_going = false;
+    making->next = 0;
+    make_pods(making);
+}
+
+/* All were asked for: they wait for their turn, or go on as they are. */
+static void finish(struct making *making) {
+    static const char no_gates[] =
+        "this cluster has no scheduling gates (Kubernetes before 1.27): nothing places the tasks "
+        "together, and gangs that find half of their room each wait for each other";
+    const struct timeval soon = { .tv_usec = GOING_MS * 1000 };
+    struct pod_gang *g = making->gang;
+    const bool is_whole = !making->was_refused && !g->is_stopping;
+    const bool takes_turn = is_whole && making->manifest->is_gated && !making->has_no_gates;
+
+    if (is_whole && making->has_going) {
+        evtimer_add(&making->going_event, &soon);
+        return;
+    }
+    if (making->has_no_gates)
+        g->gang.notice(g->gang.context, no_gates);
+    release(g);
+    if (takes_turn)
+        gang_take_turn(g);
+    else
+        gang_made(g);
+}
+
 static void make_pods(struct making *making) {
     struct pod_gang *g = making->gang;
     const struct api_resource pods = core(g, "pods");
     struct request *request;
 
-    while (!making->was_refused && !g->is_stopping && making->next < g->gang.n_tasks &&
-           (request = free_request(making))) {
-        *request = (struct request){ making, making->next++ };
+    for (; !making->was_refused && !g->is_stopping && making->next < g->gang.n_tasks;
+         making->next++) {
+        if (g->tasks[making->next].was_made)
+            continue;
+        request = free_request(making);
+        if (!request)
+            return;
+        *request = (struct request){ making, making->next };
         making->n_in_flight++;
-        api_create(g->api, &pods, &making->manifest->objects[FIRST_POD + request->rank],
-                   on_pod_made, request);
+        api_create(g->api, &pods, pod_object(making, request->rank), on_pod_made, request);
     }
-    if (making->n_in_flight > 0)
-        return;
-    release(g);
-    gang_made(g);
+    if (making->n_in_flight == 0)
+        finish(making);
 }
 
 /* ---- what they need ---- */
@@ -124,35 +185,52 @@ static void on_owner_made(void *context, const struct api_answer *answer) {
     const struct api_resource services = core(g, "services");
     struct making *making = g->making;
     struct error err;
-    const char *uid;
 
     g->call = NULL;
     if (gang_check_made(g, g->owner_kind, answer, &err)) {
         gang_refuse(g, NOTHING_REMAINS, err.message);
         return;
     }
-    uid = arena_printf(&g->arena, "%s", uid_of(answer->object));
-    making->manifest = gang_manifest(g, NULL, uid, &err);
+    g->owner_uid = arena_printf(&g->arena, "%s", uid_of(answer->object));
+    making->manifest = gang_manifest(g, NULL, g->owner_uid, &err);
     if (!making->manifest) {
         gang_refuse(g, OWNER_REMAINS, err.message);
         return;
     }
-    assert(making->manifest->n_objects == FIRST_POD + g->gang.n_tasks);
+    assert(making->manifest->n_objects == 2 + g->gang.n_tasks);
     g->call = api_create(g->api, &services, &making->manifest->objects[1], on_service_made, g);
+}
+
+static struct making *begin_making(struct pod_gang *g) {
+    struct making *making = calloc(1, sizeof *making);
+
+    if (!making)
+        abort();
+    making->gang = g;
+    evtimer_assign(&making->going_event, api_loop(g->api), on_name_free, making);
+    g->making = making;
+    g->stage = STAGE_MAKING;
+    return making;
+}
+
+static void make_again(struct pod_gang *g) {
+    struct making *making = begin_making(g);
+    struct error err;
+
+    making->manifest = gang_manifest(g, NULL, g->owner_uid, &err);
+    if (making->manifest)
+        make_pods(making);
+    else
+        gang_refuse(g, OWNER_REMAINS, err.message);
 }
 
 static int make(struct pod_gang *g, struct error *err) {
     AUTO_PTR(manifest) manifest = gang_manifest(g, NULL, NULL, err);
-    struct making *making;
 
     if (!manifest)
         return -1;
-    making = calloc(1, sizeof *making);
-    if (!making)
-        abort();
-    making->gang = g;
-    g->making = making;
-    g->stage = STAGE_MAKING;
+    g->is_held = manifest->is_gated;
+    begin_making(g);
     g->call = api_create(g->api, &g->owner, &manifest->objects[0], on_owner_made, g);
     return 0;
 }
@@ -162,6 +240,7 @@ const struct pods_form pods_native = {
     .target = MANIFEST_NATIVE,
     .prepare = prepare,
     .make = make,
+    .make_again = make_again,
     .pods_are_made_once = true,
     .release = release,
 };

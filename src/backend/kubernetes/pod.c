@@ -301,11 +301,13 @@ static void take_unscheduled(struct pod *pod, const struct node *status) {
     pod->phase = POD_WAITING;
     if (!condition)
         return;
-    pod->trouble = POD_UNSCHEDULABLE;
-    if (is(condition, "reason", "SchedulingGated"))
+    if (is(condition, "reason", "SchedulingGated")) {
+        pod->trouble = POD_GATED;
         say_with(pod, "the pod is held back until a queue admits it", message);
-    else
+    } else {
+        pod->trouble = POD_UNSCHEDULABLE;
         say_with(pod, "no node can take the pod", message);
+    }
 }
 
 /* ---- the whole ---- */
@@ -363,16 +365,19 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
     const struct node *metadata = node_get(object, "metadata"), *spec = node_get(object, "spec"),
                       *status = node_get(object, "status");
     const struct node *own = entry_of(node_get(spec, "containers"), "name", container);
-    const struct node *state, *terminated, *running, *disruption, *seen;
+    const struct node *state, *terminated, *running, *disruption, *seen, *gates;
 
     *out = (struct pod){ .name = text_of(metadata, "name"),
                          .uid = text_of(metadata, "uid"),
+                         .version = text_of(metadata, "resourceVersion"),
                          .node = text_of(spec, "nodeName") };
     out->memory_limit =
         bytes_of(node_get(node_get(node_get(own, "resources"), "limits"), "memory"));
     disruption = condition_of(status, "DisruptionTarget", "True");
     if (disruption && !row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason")))
         disruption = NULL;
+    gates = node_get(spec, "schedulingGates");
+    out->is_gated = gates && gates->kind == NODE_LIST && gates->count > 0;
     take_deletion(out, metadata, disruption);
     seen = entry_of(node_get(status, "containerStatuses"), "name",
                     own ? text_of(own, "name") : container);

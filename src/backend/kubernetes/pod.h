@@ -29,6 +29,7 @@ enum pod_phase {
 /* Why it does not get on. */
 enum pod_trouble {
     POD_FINE,
+    POD_GATED,         /* somebody's gate keeps the scheduler from it */
     POD_UNSCHEDULABLE, /* the sentence has the scheduler's message */
     POD_IMAGE,         /* not pulled: missing, refused, misspelt */
     POD_CONFIG,        /* a secret, config map or key that it names is missing */
@@ -57,14 +58,15 @@ struct pod {
     /* Waiting longer does not help unless somebody mends it: a name that no image has, a program
      * that is not in the image. A pull that fails may still work later. */
     bool is_hopeless;
-    bool is_being_deleted;         /* it may still run */
-    enum pod_end if_gone;          /* how it ended, should it vanish or stay beyond deletion_us */
-    int64_t deletion_us;           /* wall clock: when it should be gone; 0: it should not */
-    int64_t memory_limit;          /* bytes, of the container; 0: none is set */
-    uint32_t restarts;             /* of the container */
-    int64_t started_us, ended_us;  /* wall clock of the node; 0: not known */
-    const char *name, *uid, *node; /* "" where it has none */
-    char sentence[400];            /* trouble or end for people; "" where there is nothing to say */
+    bool is_gated;                /* at least one gate is closed, whatever its condition says */
+    bool is_being_deleted;        /* it may still run */
+    enum pod_end if_gone;         /* how it ended, should it vanish or stay beyond deletion_us */
+    int64_t deletion_us;          /* wall clock: when it should be gone; 0: it should not */
+    int64_t memory_limit;         /* bytes, of the container; 0: none is set */
+    uint32_t restarts;            /* of the container */
+    int64_t started_us, ended_us; /* wall clock of the node; 0: not known */
+    const char *name, *uid, *version, *node; /* "" where it has none */
+    char sentence[400]; /* trouble or end for people; "" where there is nothing to say */
 };
 
 /* `container` is looked at (NULL: the first). *out points into `object`. */

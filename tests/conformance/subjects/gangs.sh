@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# Gangs of pods on a real cluster that has too little room for all of them: each gets all of its room or none.
+. "$TESTS/conformance/cluster_runs.sh"
+backend=native
+limit=600
+
+# The nodes have two cores each, and next to nothing of them is requested by anybody else: what pods request is what limits
+# them, not what they use.
+
+# gang NAME CPU N: so many tasks of so many cores, of which none ends before each has met all others.
+gang() {
+    cat >"$1.yml" <<YAML
+version: 1
+kind: experiment
+backend: native
+framework: pytorch
+build: {image: "myelin.test/small:1"}
+environment:
+  resources: {cpu: {requests: $2}}
+  replicas:
+    n_workers: $(($3 - 1))
+    default_worker:
+      resources: {cpu: {requests: $2}}
+run:
+  cmd: |
+    if [ "\$RANK" = 0 ]; then i=1; while [ \$i -lt \$WORLD_SIZE ]; do nc -l -p \$MASTER_PORT </dev/null >/dev/null && i=\$((i + 1)); done; else until nc \$MASTER_ADDR \$MASTER_PORT </dev/null 2>/dev/null; do sleep 0.5; done; fi; echo met
+YAML
+}
+
+# settings TEXT: of `kubernetes` in config.yml.
+settings() { mkdir -p "$SCRATCH/home/.myelin" && echo "kubernetes: {$1}" >"$SCRATCH/home/.myelin/config.yml"; }
+
+# In the background, each with a number of its own: `submit_many N FILE`.
+submit_many() {
+    local i
+    for ((i = 0; i < $1; i++)); do
+        submit "$2" --grace 1 -d
+        expect_status 0
+    done
+}
+state_of() { on_cluster status --json "$1" && python3 -c 'import json; d = json.load(open("out")); print((d[0] if isinstance(d, list) else d)["status"])'; }
+is_in_state() { [ "$(state_of "$1")" = "$2" ]; }
+journal_has() { grep -qE -- "$2" "$SCRATCH/home/.myelin/runs/$1/events.jsonl"; }
+holder() { kubectl get lease myelin-gang -o 'jsonpath={.spec.holderIdentity}'; }
+has_no_holder() { [ -z "$(holder)" ]; }
+all_succeeded() { # number
+    local i
+    for ((i = 1; i <= $1; i++)); do
+        journal_has "$i" '"event": "status", "status": "(succeeded|failed|stopped)"' || return 1
+    done
+}
+expect_all_to_have_succeeded() { # number
+    local i
+    for ((i = 1; i <= $1; i++)); do
+        journal_has "$i" '"event": "status", "status": "succeeded"' ||
+            { tail -n 3 "$SCRATCH/home/.myelin/runs/$i/events.jsonl"; fail "run $i did not succeed"; }
+    done
+}
+
+# -- all or none
+
+# Each has room for itself, and both have half of it left for the other's half.
+test_two_gangs_that_would_get_half_the_room_each_never_wait_for_each_other() {
+    in_namespace halves
+    settings 'placement_patience: 5'
+    gang half 0.7 4
+    submit_many 4 half.yml
+    wait_for 240 "the end of all" all_succeeded 4
+    expect_all_to_have_succeeded 4
+    wait_for 30 "the turn to be free" has_no_holder
+    expect_nothing_left
+}
+
+test_fifty_gangs_at_once_on_too_few_resources_all_finish() {
+    in_namespace fifty
+    settings 'placement_patience: 5'
+    gang some 0.4 3
+    submit_many 50 some.yml
+    wait_for 540 "the end of all" all_succeeded 50
+    expect_all_to_have_succeeded 50
+    expect_nothing_left
+}
+
+# The room that there is at first goes away while others take their turns: room is given back, more than once.
+test_a_gang_that_gave_its_room_back_gets_it_when_there_is_room() {
+    in_namespace back
+    settings 'placement_patience: 1'
+    gang holder 1.2 2
+    sed -i 's/echo met$/echo met; sleep 15/' holder.yml
+    submit holder.yml --grace 1 -d
+    expect_status 0
+    wait_for 60 "the first gang" all_up 2
+    gang large 0.9 4
+    submit large.yml --grace 1 -d
+    wait_for 60 "the second to give its room back" journal_has 2 'no room for [1-4] of 4 tasks after 1s: .*Insufficient cpu'
+    wait_for 180 "the end of both" all_succeeded 2
+    expect_all_to_have_succeeded 2
+    journal_has 2 '"event": "attempt".*' && [ "$(grep -c '"event": "attempt"' "$SCRATCH/home/.myelin/runs/2/events.jsonl")" = 1 ] ||
+        fail "that it gave its room back counted as an attempt"
+    expect_nothing_left
+}
+
+# -- who waits
+
+test_a_gang_that_can_never_fit_is_passed_by_others_and_why_tells() {
+    in_namespace never
+    settings 'placement_patience: 2'
+    gang huge 3 2
+    submit huge.yml --grace 1 -d
+    expect_status 0
+    wait_for 60 "it to give its room back" journal_has 1 'no room for 2 of 2 tasks after 2s: .*0/2 nodes are available: 2 Insufficient cpu'
+    gang small 0.1 3
+    submit small.yml --grace 1
+    expect_status 0
+    on_cluster why 1
+    expect_out "^run 1 waits since .* on cluster .*, namespace $namespace: no room for 2 of 2 tasks"
+    expect_out '^  it has 2 pods: 2 (held back until their turn|without a node)|the cluster has no pod of it'
+    expect_out 'has the turn to be placed'
+    on_cluster ps
+    expect_out 'no room for 2 of 2 tasks'
+    on_cluster stop 1
+    expect_status 0
+    wait_for 30 "the turn to be free" has_no_holder
+    expect_nothing_left
+}
+
+test_a_gang_that_waits_for_its_turn_says_whose_it_is_and_can_be_stopped() {
+    local uuid
+    in_namespace turns
+    settings 'placement_patience: 300'
+    gang huge 3 2
+    submit huge.yml --grace 1 -d
+    wait_for 60 "the scheduler's word" journal_has 1 'tasks wait for room; .*0/2 nodes are available'
+    uuid=$(kubectl get pods -o 'jsonpath={.items[0].metadata.labels.myelin/run}')
+    [ "$(holder)" = "$uuid-0" ] || fail "the Lease is not the first gang's: $(holder)"
+    gang small 0.1 2
+    submit small.yml --grace 1 -d
+    wait_for 30 "the second to wait" journal_has 2 'it waits for its turn: run 1 of '
+    on_cluster why 2
+    expect_out '^  it has 2 pods: 2 held back until their turn'
+    expect_out "^  run 1 of .* has the turn to be placed, since .*myelin/run=$uuid"
+    on_cluster stop 2
+    expect_status 0
+    [ "$(holder)" = "$uuid-0" ] || fail "who waited took the Lease along"
+    on_cluster stop 1
+    expect_status 0
+    wait_for 30 "the turn to be free" has_no_holder
+    expect_nothing_left
+}
+
+# -- who dies
+
+test_after_a_holder_is_killed_others_go_on_and_it_goes_on_when_it_is_attached() {
+    in_namespace killed
+    settings 'placement_patience: 300'
+    gang huge 3 2
+    submit huge.yml --grace 1 -d
+    wait_for 60 "the first to have its turn" journal_has 1 'tasks wait for room'
+    leave_alone
+    [ -n "$(holder)" ] || fail "nobody has the turn"
+    gang small 0.1 2
+    submit small.yml --grace 1
+    expect_status 0
+    on_cluster stop 1
+    expect_status 0
+    expect_nothing_left
+}
+
+test_a_supervisor_that_is_killed_has_its_turn_taken_on_by_the_next() {
+    in_namespace next
+    settings 'placement_patience: 300'
+    gang blocker 1.9 2
+    sed -i 's/echo met$/echo met; sleep 12/' blocker.yml
+    submit blocker.yml --grace 1 -d
+    wait_for 60 "the first gang" all_up 2
+    gang second 1.5 2
+    cp -r "$SCRATCH/home/.myelin/runs/1" first # the laws' supervisor() looks at run 1
+    submit second.yml --grace 1 -d
+    wait_for 60 "the second to have its turn" journal_has 2 'tasks wait for room'
+    kill -KILL "$(grep -lsE "^PPid:[[:space:]]+$(cat "$SCRATCH/home/.myelin/runs/2/lock")\$" /proc/[0-9]*/status | sed -E 's,/proc/([0-9]+)/.*,\1,')"
+    wait_for 180 "the end of both" all_succeeded 2
+    expect_all_to_have_succeeded 2
+    expect_nothing_left
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn of a gang of two pods, on a cluster that a peer plays: API server and scheduler. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "spec/settings.h"
+#include "tfjob.h"
+
+#define CORE         "/api/v1/namespaces/n/"
+#define LEASES_PATH  "/apis/coordination.k8s.io/v1/namespaces/n/leases"
+#define MAPS_POST    "POST " CORE "configmaps"
+#define SERVICE_POST "POST " CORE "services"
+#define PODS_POST    "POST " CORE "pods"
+#define MAPS         "GET " CORE "configmaps?"
+#define LEASES       "GET " LEASES_PATH "?"
+#define LEASE_GET    "GET " LEASES_PATH "/myelin-gang"
+#define LEASE_POST   "POST " LEASES_PATH
+#define LEASE_PUT    "PUT " LEASES_PATH "/myelin-gang"
+#define PODS_PATCH   "PATCH " CORE "pods/"
+#define PODS_DELETE  "DELETE " CORE "pods/"
+#define MAPS_DELETE  "DELETE " CORE "configmaps/" NAME
+
+#define OWN(name, uid, version) "{" META(name, uid, version, "\"" UUID "\"") "}"
+#define GATE                    "\"schedulingGates\":[{\"name\":\"myelin/gang\"}],"
+#define NATIVE(role, uid, version, extra, status)                                                  \
+    "{" META(NAME "-" role "-0", uid, version,                                                     \
+             "\"" UUID "\",\"myelin/role\":\"" role                                                \
+             "\",\"myelin/index\":\"0\"") ",\"spec\":"                                             \
+                                          "{" extra "\"containers\":[{\"name\":\"task\","          \
+                                          "\"image\":\"train:1\"}]},\"status\":{" status "}}"
+#define UNSCHEDULABLE                                                                              \
+    "\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","       \
+    "\"reason\":\"Unschedulable\",\"message\":\"0/2 nodes are available: 2 Insufficient cpu.\"}]"
+#define TASK_STATE(phase, state)                                                                   \
+    "\"phase\":\"" phase "\",\"containerStatuses\":[{\"name\":\"task\",\"state\":{" state "}}]"
+#define TASK_RUNS TASK_STATE("Running", "\"running\":{\"startedAt\":\"2026-03-01T12:00:00Z\"}")
+#define TASK_FAILS                                                                                 \
+    TASK_STATE("Failed", "\"terminated\":{\"exitCode\":3,\"startedAt\":\"2026-03-01T12:00:00Z\","  \
+                         "\"finishedAt\":\"2026-03-01T12:00:01Z\"}")
+#define GATED(role, uid, version)  NATIVE(role, uid, version, GATE, "\"phase\":\"Pending\"")
+#define PLACED(role, uid, version) NATIVE(role, uid, version, ON_NODE, "\"phase\":\"Pending\"")
+
+#define LEASE(version, spec) "{" META("myelin-gang", "l", version, "\"\"") ",\"spec\":{" spec "}}"
+#define OTHERS(version)      LEASE(version, "\"holderIdentity\":\"other-0\",\"leaseDurationSeconds\":15")
+#define OURS(version)                                                                              \
+    LEASE(version, "\"holderIdentity\":\"" UUID "-0\",\"leaseDurationSeconds\":15")
+#define FREE(version) LEASE(version, "\"leaseTransitions\":1")
+
+static void launch_native(struct fixture *f) {
+    f->options.form = &pods_native;
+    launch(f);
+}
+
+static void makes_owner(struct fixture *f) {
+    say(f, MAPS_POST, 201, OWN(NAME, "j", "2"));
+    say(f, SERVICE_POST, 201, OWN(NAME, "s", "2"));
+}
+
+/* Both pods are made, at the gate. */
+static void makes_pods(struct fixture *f) {
+    makes_owner(f);
+    say(f, PODS_POST, 201, GATED("master", "p0", "3"));
+    say(f, PODS_POST, 201, GATED("worker", "p1", "4"));
+}
+
+/* What the watches begin with: the owner, both pods, and what there is of the Lease. */
+static void shows_gated(struct fixture *f, const char *lease) {
+    say(f, MAPS, 200, LIST(OWN(NAME, "j", "2")));
+    hang(f, MAPS, "");
+    say(f, PODS, 200, LIST(GATED("master", "p0", "3") "," GATED("worker", "p1", "4")));
+    hang(f, PODS, "");
+    say(f, LEASES, 200, lease);
+    hang(f, LEASES, "");
+}
+
+static void opens_gates(struct fixture *f) {
+    say(f, PODS_PATCH, 200, OWN("x", "p0", "5"));
+    say(f, PODS_PATCH, 200, OWN("x", "p1", "6"));
+}
+
+static void wait_until_asked(struct fixture *f, const char *what, size_t n) {
+    for (int i = 0; i < 200 && count_asked(f, what) < n; i++)
+        breathe(f);
+    assert_int_equal(count_asked(f, what), n);
+}
+
+static const char *nth(const struct fixture *f, const char *what, size_t n) {
+    for (size_t i = 0; i < peer_count(f->peer); i++)
+        if (strncmp(peer_request(f->peer, i), what, strlen(what)) == 0 && n-- == 0)
+            return peer_request(f->peer, i);
+    fail_msg("nobody asked so often for %s", what);
+    return "";
+}
+
+/* The gang has the Lease, and its gates are open. */
+static void begin_placing(struct fixture *f) {
+    makes_pods(f);
+    shows_gated(f, LIST(""));
+    say(f, LEASE_POST, 201, OURS("7"));
+    opens_gates(f);
+    launch_native(f);
+    wait_until_asked(f, PODS_PATCH, 2);
+}
+
+/* ---- laws ---- */
+
+static void pods_wait_at_a_gate_that_is_opened_under_the_lease(void **state) {
+    struct fixture *f = *state;
+
+    begin_placing(f);
+    contains(asked(f, PODS_POST), "\"schedulingGates\": [{\"name\": \"myelin/gang\"}]");
+    contains(asked(f, LEASE_POST), "\"holderIdentity\": \"" UUID "-0\"");
+    contains(asked(f, LEASE_POST), "\"myelin/run-id\": \"7\"");
+    contains(asked(f, PODS_PATCH), "application/strategic-merge-patch+json");
+    contains(asked(f, PODS_PATCH), "{\"name\": \"myelin/gang\", \"$patch\": \"delete\"}");
+    assert_string_equal(f->told, "");
+    say(f, LEASE_PUT, 200, FREE("9"));
+    peer_more(f->peer, PODS, EVENT("MODIFIED", PLACED("master", "p0", "10")));
+    breathe(f);
+    assert_int_equal(count_asked(f, LEASE_PUT), 0);
+    peer_more(f->peer, PODS, EVENT("MODIFIED", PLACED("worker", "p1", "11")));
+    wait_for(f, "submitted; ");
+    wait_until_asked(f, LEASE_PUT, 1);
+    assert_null(strstr(asked(f, LEASE_PUT), "holderIdentity"));
+    contains(asked(f, LEASE_PUT), "\"resourceVersion\": \"7\"");
+}
+
+static void nothing_is_told_of_a_task_before_all_have_a_place(void **state) {
+    struct fixture *f = *state;
+
+    begin_placing(f);
+    peer_more(f->peer, PODS, EVENT("MODIFIED", NATIVE("master", "p0", "10", ON_NODE, TASK_RUNS)));
+    breathe(f);
+    breathe(f);
+    assert_string_equal(f->told, "");
+    say(f, LEASE_PUT, 200, FREE("9"));
+    logs(f, LOG0, "");
+    peer_more(f->peer, PODS, EVENT("MODIFIED", PLACED("worker", "p1", "11")));
+    wait_for(f, "submitted; +0 ");
+}
+
+static void a_lease_of_somebody_else_is_waited_for(void **state) {
+    struct fixture *f = *state;
+
+    makes_pods(f);
+    shows_gated(f, LIST(OTHERS("6")));
+    launch_native(f);
+    wait_for(f, "waits: it waits for its turn: run other-0 of somebody is being given its place");
+    assert_int_equal(count_asked(f, PODS_PATCH), 0);
+    say(f, LEASE_PUT, 200, OURS("9"));
+    opens_gates(f);
+    peer_more(f->peer, LEASES, EVENT("MODIFIED", FREE("8")));
+    wait_until_asked(f, PODS_PATCH, 2);
+    contains(asked(f, LEASE_PUT), "\"resourceVersion\": \"8\"");
+}
+
+static void who_loses_the_race_for_the_lease_opens_nothing(void **state) {
+    struct fixture *f = *state;
+
+    makes_pods(f);
+    shows_gated(f, LIST(FREE("6")));
+    say(f, LEASE_PUT, 409, STATUS(409, "Conflict", "the object has been modified"));
+    say(f, LEASE_GET, 200, OTHERS("8"));
+    launch_native(f);
+    wait_until_asked(f, LEASE_GET, 1);
+    breathe(f);
+    assert_int_equal(count_asked(f, PODS_PATCH), 0);
+    assert_int_equal(count_asked(f, LEASE_PUT), 1);
+}
+
+static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
+    struct fixture *f = *state;
+
+    f->settings->kubernetes.placement_patience_s = 1;
+    begin_placing(f);
+    say(f, PODS_DELETE, 200, OWN("x", "p0", "12"));
+    say(f, PODS_DELETE, 200, OWN("x", "p1", "13"));
+    say(f, LEASE_PUT, 200, FREE("20"));
+    say(f, PODS_POST, 201, GATED("master", "q0", "21"));
+    say(f, PODS_POST, 201, GATED("worker", "q1", "22"));
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", PLACED("master", "p0", "10"))
+                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
+    wait_for(f, "waits: no room for 1 of 2 tasks after 1s");
+    contains(f->told, "worker.0: no node can take the pod: 0/2 nodes are available: 2 Insufficient "
+                      "cpu.; ");
+    wait_until_asked(f, PODS_DELETE, 2);
+    contains(nth(f, PODS_DELETE, 0), "\"uid\": \"p1\", \"resourceVersion\": \"11\"");
+    contains(nth(f, PODS_DELETE, 1), "\"uid\": \"p0\"");
+    breathe(f);
+    assert_int_equal(count_asked(f, PODS_POST), 2); /* not before those names are free */
+    assert_int_equal(count_asked(f, LEASE_PUT), 0); /* nor is their room */
+    peer_more(f->peer, PODS,
+              EVENT("DELETED", PLACED("master", "p0", "14"))
+                  EVENT("DELETED", NATIVE("worker", "p1", "15", "", UNSCHEDULABLE)));
+    wait_until_asked(f, PODS_POST, 4);
+    wait_until_asked(f, LEASE_PUT, 1);
+    contains(nth(f, PODS_POST, 2), NAME "-master-0");
+    assert_null(strstr(f->told, "ended"));
+    assert_null(strstr(f->told, "submitted"));
+}
+
+/* As who was asleep while the scheduler found a node: what was seen last is old. */
+static void a_gang_that_has_found_room_unseen_is_not_taken_back(void **state) {
+    struct fixture *f = *state;
+
+    f->settings->kubernetes.placement_patience_s = 1;
+    begin_placing(f);
+    say(f, PODS_DELETE, 409, STATUS(409, "Conflict", "the ResourceVersion does not match"));
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", PLACED("master", "p0", "10"))
+                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
+    wait_until_asked(f, PODS_DELETE, 1);
+    say(f, LEASE_PUT, 200, FREE("20"));
+    peer_more(f->peer, PODS, EVENT("MODIFIED", PLACED("worker", "p1", "12")));
+    wait_for(f, "submitted; ");
+    assert_int_equal(count_asked(f, PODS_DELETE), 1);
+    assert_null(strstr(f->told, "no room"));
+    assert_null(strstr(f->told, "ended"));
+}
+
+static void a_task_that_fails_before_all_have_a_place_fails_the_gang(void **state) {
+    struct fixture *f = *state;
+
+    begin_placing(f);
+    say(f, LEASE_PUT, 200, FREE("9"));
+    logs(f, LOG0, "");
+    peer_more(f->peer, PODS, EVENT("MODIFIED", NATIVE("master", "p0", "10", ON_NODE, TASK_FAILS)));
+    peer_end(f->peer, LOG0, PEER_KEEP);
+    wait_for(f, "submitted; +0 ended 0 exit 3;");
+    wait_until_asked(f, LEASE_PUT, 1);
+}
+
+static void a_gang_that_is_stopped_gives_its_turn_back(void **state) {
+    struct fixture *f = *state;
+
+    begin_placing(f);
+    say(f, LEASE_PUT, 200, FREE("9"));
+    say(f, MAPS_DELETE, 200, OWN(NAME, "j", "30"));
+    stop(f, STOP_GRACEFULLY);
+    wait_until_asked(f, MAPS_DELETE, 1);
+    wait_until_asked(f, LEASE_PUT, 1);
+    assert_null(strstr(asked(f, LEASE_PUT), "holderIdentity"));
+    peer_more(f->peer, PODS,
+              EVENT("DELETED", PLACED("master", "p0", "14"))
+                  EVENT("DELETED", PLACED("worker", "p1", "15")));
+    peer_more(f->peer, MAPS, EVENT("DELETED", OWN(NAME, "j", "31")));
+    wait_for(f, "gone;");
+    assert_null(strstr(f->told, "+0"));
+}
+
+static void a_gang_that_is_stopped_while_it_waits_leaves_the_lease_alone(void **state) {
+    struct fixture *f = *state;
+
+    makes_pods(f);
+    shows_gated(f, LIST(OTHERS("6")));
+    say(f, MAPS_DELETE, 200, OWN(NAME, "j", "30"));
+    launch_native(f);
+    wait_until_asked(f, LEASES, 2);
+    stop(f, STOP_GRACEFULLY);
+    wait_until_asked(f, MAPS_DELETE, 1);
+    peer_more(f->peer, PODS,
+              EVENT("DELETED", GATED("master", "p0", "14"))
+                  EVENT("DELETED", GATED("worker", "p1", "15")));
+    peer_more(f->peer, MAPS, EVENT("DELETED", OWN(NAME, "j", "31")));
+    wait_for(f, "gone;");
+    assert_int_equal(count_asked(f, LEASE_PUT), 0);
+}
+
+static void who_may_not_have_the_lease_is_told_the_right(void **state) {
+    struct fixture *f = *state;
+
+    makes_pods(f);
+    say(f, MAPS, 200, LIST(OWN(NAME, "j", "2")));
+    hang(f, MAPS, "");
+    say(f, PODS, 200, LIST(GATED("master", "p0", "3") "," GATED("worker", "p1", "4")));
+    hang(f, PODS, "");
+    say(f, LEASES, 403, STATUS(403, "Forbidden", "leases is forbidden: User x cannot list"));
+    say(f, MAPS_DELETE, 200, OWN(NAME, "j", "30"));
+    launch_native(f);
+    wait_for(f, "ended 0 not started: the gang cannot wait for its turn: ");
+    contains(f->told, "leases is forbidden");
+}
+
+static void an_old_cluster_that_drops_the_gate_is_told_of(void **state) {
+    struct fixture *f = *state;
+
+    makes_owner(f);
+    say(f, PODS_POST, 201, OWN("x", "p0", "3"));
+    say(f, PODS_POST, 201, OWN("x", "p1", "4"));
+    launch_native(f);
+    wait_for(f, "notice: this cluster has no scheduling gates (Kubernetes before 1.27)");
+    wait_for(f, "submitted; ");
+    assert_int_equal(count_asked(f, LEASES), 0);
+}
+
+/* As whoever takes over from one that died while it gave the room back. */
+static void a_pod_of_before_that_is_still_going_is_waited_for(void **state) {
+    static const char going[] =
+        "{\"metadata\":{\"name\":\"x\",\"uid\":\"p0\",\"deletionTimestamp\":"
+        "\"2026-03-01T12:00:00Z\",\"labels\":{\"myelin/run\":\"" UUID "\"}}}";
+    struct fixture *f = *state;
+
+    makes_owner(f);
+    say(f, PODS_POST, 409, STATUS(409, "AlreadyExists", "it exists"));
+    say(f, "GET " CORE "pods/", 200, going);
+    say(f, PODS_POST, 201, GATED("worker", "p1", "4"));
+    say(f, PODS_POST, 201, GATED("master", "p0", "3"));
+    shows_gated(f, LIST(OTHERS("6")));
+    launch_native(f);
+    wait_until_asked(f, PODS_POST, 3);
+    /* Both were asked for at once: whichever was first is the one that is going. */
+    contains(nth(f, PODS_POST, 2), strstr(asked(f, "GET " CORE "pods/"), "pods/" NAME "-master-0")
+                                       ? "\"" NAME "-master-0\""
+                                       : "\"" NAME "-worker-0\"");
+    wait_until_asked(f, LEASES, 2);
+    assert_string_equal(f->told, "");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(pods_wait_at_a_gate_that_is_opened_under_the_lease),
+        CASE(nothing_is_told_of_a_task_before_all_have_a_place),
+        CASE(a_lease_of_somebody_else_is_waited_for),
+        CASE(who_loses_the_race_for_the_lease_opens_nothing),
+        CASE(a_gang_without_room_is_taken_back_and_made_again),
+        CASE(a_gang_that_has_found_room_unseen_is_not_taken_back),
+        CASE(a_task_that_fails_before_all_have_a_place_fails_the_gang),
+        CASE(a_gang_that_is_stopped_gives_its_turn_back),
+        CASE(a_gang_that_is_stopped_while_it_waits_leaves_the_lease_alone),
+        CASE(who_may_not_have_the_lease_is_told_the_right),
+        CASE(an_old_cluster_that_drops_the_gate_is_told_of),
+        CASE(a_pod_of_before_that_is_still_going_is_waited_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
