@@ -489,6 +489,10 @@ uint64_t pull_log_at(const struct pull *pull) {
     return pull->log_at;
 }
 
+uint64_t pull_log_acked(const struct pull *pull) {
+    return pull->log_acked;
+}
+
 uint64_t pull_log_lost(const struct pull *pull) {
     return pull->log_lost;
 }

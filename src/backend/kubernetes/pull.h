@@ -54,6 +54,8 @@ void pull_pod_over(struct pull *pull);
 /* How much of the log is here, and how much of it the pod could not keep. */
 uint64_t pull_log_at(const struct pull *pull);
 uint64_t pull_log_lost(const struct pull *pull);
+/* How much of it the shim knows to be here. */
+uint64_t pull_log_acked(const struct pull *pull);
 
 /* Takes NULL; may be called from the observer. */
 void pull_free(struct pull *pull);
