@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods of our own: first the ConfigMap that owns the rest, then the Service by which they find each
- * other, then the pods, some at a time.
+ * Pods of our own: first the ConfigMap that owns the rest, then the one with the shim, then the
+ * Service by which they find each other, then the pods, some at a time.
  *
  * The first pod that the cluster does not take ends the making: the gang cannot run without it.
  *
@@ -12,6 +12,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/kubernetes/gang.h"
 
@@ -33,7 +34,8 @@ struct making {
     struct manifest *manifest;
     struct request requests[IN_FLIGHT_MAX];
     uint32_t n_in_flight;
-    uint32_t next; /* rank */
+    size_t next_object; /* of those before the pods */
+    uint32_t next;      /* rank */
     bool was_refused;
     bool has_no_gates; /* the cluster made a pod without the gate that it was given */
     bool has_going;    /* some names are not free yet */
@@ -103,9 +105,8 @@ static struct request *free_request(struct making *making) {
 }
 
 /* The pods are the last of the manifest's objects. */
-static const struct node *pod_object(const struct making *making, uint32_t rank) {
-    return &making->manifest
-                ->objects[making->manifest->n_objects - making->gang->gang.n_tasks + rank];
+static size_t first_pod(const struct making *making) {
+    return making->manifest->n_objects - making->gang->gang.n_tasks;
 }
 
 static void on_name_free(evutil_socket_t fd, short what, void *context) {
@@ -154,7 +155,8 @@ static void make_pods(struct making *making) {
             return;
         *request = (struct request){ making, making->next };
         making->n_in_flight++;
-        api_create(g->api, &pods, pod_object(making, request->rank), on_pod_made, request);
+        api_create(g->api, &pods, &making->manifest->objects[first_pod(making) + request->rank],
+                   on_pod_made, request);
     }
     if (making->n_in_flight == 0)
         finish(making);
@@ -162,15 +164,45 @@ static void make_pods(struct making *making) {
 
 /* ---- what they need ---- */
 
-static void on_service_made(void *context, const struct api_answer *answer) {
+static const struct {
+    const char *kind, *plural;
+} kinds[] = { { "ConfigMap", "configmaps" }, { "Service", "services" } };
+
+static const char *kind_of(const struct node *object) {
+    return node_get(object, "kind")->text;
+}
+
+static void make_next(struct pod_gang *g);
+
+static void on_object_made(void *context, const struct api_answer *answer) {
     struct pod_gang *g = context;
+    struct making *making = g->making;
+    const char *kind = kind_of(&making->manifest->objects[making->next_object++]);
     struct error err;
 
     g->call = NULL;
-    if (gang_check_made(g, "Service", answer, &err))
+    if (gang_check_made(g, kind, answer, &err))
         gang_refuse(g, OWNER_REMAINS, err.message);
     else
-        make_pods(g->making);
+        make_next(g);
+}
+
+/* What the pods need, one after the other, then the pods. */
+static void make_next(struct pod_gang *g) {
+    struct making *making = g->making;
+    const struct node *object = &making->manifest->objects[making->next_object];
+
+    if (making->next_object == first_pod(making)) {
+        make_pods(making);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const struct api_resource resource = core(g, kinds[i].plural);
+
+        if (strcmp(kinds[i].kind, kind_of(object)) == 0)
+            g->call = api_create(g->api, &resource, object, on_object_made, g);
+    }
+    assert(g->call);
 }
 
 static const char *uid_of(const struct node *object) {
@@ -182,7 +214,6 @@ static const char *uid_of(const struct node *object) {
 /* The rest names its owner, and is made anew for it. */
 static void on_owner_made(void *context, const struct api_answer *answer) {
     struct pod_gang *g = context;
-    const struct api_resource services = core(g, "services");
     struct making *making = g->making;
     struct error err;
 
@@ -197,8 +228,9 @@ static void on_owner_made(void *context, const struct api_answer *answer) {
         gang_refuse(g, OWNER_REMAINS, err.message);
         return;
     }
-    assert(making->manifest->n_objects == 2 + g->gang.n_tasks);
-    g->call = api_create(g->api, &services, &making->manifest->objects[1], on_service_made, g);
+    assert(making->manifest->n_objects > g->gang.n_tasks);
+    making->next_object = 1;
+    make_next(g);
 }
 
 static struct making *begin_making(struct pod_gang *g) {
@@ -225,11 +257,16 @@ static void make_again(struct pod_gang *g) {
 }
 
 static int make(struct pod_gang *g, struct error *err) {
-    AUTO_PTR(manifest) manifest = gang_manifest(g, NULL, NULL, err);
+    AUTO_PTR(manifest) manifest = NULL;
 
+    if (g->options->settings->kubernetes.has_shim &&
+        shim_key_make(g->facts->logs, g->shim_key, err))
+        return -1;
+    manifest = gang_manifest(g, NULL, NULL, err);
     if (!manifest)
         return -1;
     g->is_held = manifest->is_gated;
+    gang_pull_open(g);
     begin_making(g);
     g->call = api_create(g->api, &g->owner, &manifest->objects[0], on_owner_made, g);
     return 0;

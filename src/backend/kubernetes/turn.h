@@ -14,9 +14,9 @@
  * PLACING opens the gates and waits until each pod has a node; what comes after, such as a slow
  * pull of an image, is no concern of it. ASKING takes away the first pod that has no room, provided
  * that it is as it was seen: who was asleep or cut off knows of old what has been mended since, and
- * would end a gang that runs. RELEASING takes the rest away, as no gate can be closed again: nothing
- * that they did counts, for nothing was told of them. Then they are made again by the same names,
- * and wait.
+ * would end a gang that runs. RELEASING takes the rest away, as no gate can be closed again:
+ * nothing that they did counts, for nothing was told of them. Then they are made again by the same
+ * names, and wait.
  *
  * A gang that was opened and then lost its Lease may find its place without it.
  *
