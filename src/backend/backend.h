@@ -125,6 +125,8 @@ struct backend_maker {
     const char *kind; /* "kubeflow", "native" */
     const char *cluster,
         *namespace; /* where its tasks are, for people and for whoever takes over */
+    const char *image;
+    const char *volume; /* that keeps the outputs beyond the tasks; NULL: none does */
     int (*make)(void *context, struct event_base *base, const struct attempt_facts *facts,
                 struct backend **out, struct error *err);
     void *context;

@@ -315,6 +315,10 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_text(json, run->cluster);
     json_key(json, "namespace");
     json_text(json, run->namespace);
+    json_key(json, "image");
+    json_text(json, run->image);
+    json_key(json, "volume");
+    json_text(json, run->volume);
     json_machine(json, &run->machine);
     json_code(json, &run->code);
     json_key(json, "status");

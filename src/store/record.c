@@ -126,6 +126,8 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->backend = kept(record, line, "backend");
     record->cluster = kept(record, line, "cluster");
     record->namespace = kept(record, line, "namespace");
+    record->image = kept(record, line, "image");
+    record->volume = kept(record, line, "volume");
     record->created_at = kept(record, line, "time");
     record->created_s = seconds_of(line, "elapsed");
     if (node_get(line, "monotonic"))

@@ -62,6 +62,8 @@ struct run_record {
     const char
         *backend; /* "kubeflow", "native": its tasks are elsewhere; NULL: processes of the host */
     const char *cluster, *namespace; /* where those are */
+    const char *image;               /* that they run in */
+    const char *volume;              /* that has their outputs; NULL: each pod has its own */
     struct machine_record {
         const char *kernel, *python; /* or NULL */
         int64_t cpus;                /* 0: not known */

@@ -247,6 +247,7 @@ struct manifest *gang_manifest(const struct pod_gang *g, const char *const *apis
                  .grace_s = (g->facts->grace_ms + 999) / 1000,
                  .owner = g->facts->owner,
                  .project = "default",
+                 .outputs_of = g->options->outputs_of,
                  .owner_uid = owner_uid },
         .image = g->options->image,
         .namespace = g->namespace,
