@@ -231,9 +231,9 @@ static void kept_release(struct kept *kept) {
     arena_release(&kept->arena);
 }
 
-static void keep_files(struct kept *kept, const struct sources *sources) {
-    for (size_t i = 0; i < sources->list.len; i++) {
-        const struct source *source = &sources->list.items[i];
+static void keep_files(struct kept *kept, const struct loaded *loaded) {
+    for (size_t i = 0; i < loaded->n_given; i++) {
+        const struct source *source = &loaded->sources.list.items[i];
         const size_t n = kept->files.len;
         const char *name = "polyaxonfile.yml";
 
@@ -246,10 +246,10 @@ static void keep_files(struct kept *kept, const struct sources *sources) {
     }
 }
 
-static int keep(const struct invocation *in, const struct sources *sources, struct kept *out,
+static int keep(const struct invocation *in, const struct loaded *loaded, struct kept *out,
                 struct error *err) {
     *out = (struct kept){ .text = BUF_INIT(REQUEST_MAX) };
-    keep_files(out, sources);
+    keep_files(out, loaded);
     for (size_t i = 0; i < in->n_given; i++) {
         const struct given_option *given = &in->given[i];
 
@@ -325,7 +325,7 @@ static int start(const struct invocation *in, const struct loaded *loaded,
 
     /* An interrupt from here on is answered by who follows the run, or fills its outputs. */
     watch_hold_signals(SIG_BLOCK);
-    status = keep(in, &loaded->sources, &kept, &err);
+    status = keep(in, loaded, &kept, &err);
     options->listener = detaches ? NULL : &listener;
     options->files = kept.files.items;
     options->n_files = kept.files.len;

@@ -92,6 +92,7 @@ void load(const struct invocation *invocation, const char *file, struct loaded *
     *out = (struct loaded){ .diags = diags_new() };
     if (gather(invocation, file, out, &inputs))
         return;
+    out->n_given = out->sources.list.len;
     spec = spec_compile(&(struct spec_input){ &out->sources, inputs.files, inputs.n_files,
                                               inputs.params, inputs.n_params },
                         out->diags);

@@ -23,6 +23,7 @@
 /* A compilation: its texts, what was found wrong, and the plan if nothing was. */
 struct loaded {
     struct sources sources;
+    size_t n_given; /* of the sources: files and params; what is read later stands behind them */
     struct diags *diags;
     struct plan *plan; /* NULL: there are errors, in diags */
 };

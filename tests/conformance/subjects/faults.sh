@@ -44,11 +44,11 @@ EOF
 }
 
 # A task that does not end when it is told to is what an impatient restart would run into.
-expect_attempts_one_after_the_other() {
+expect_attempts_one_after_the_other() { # seconds that the master stays for the others to find it
     in_namespace attempts
     recorders=()
     record_objects
-    job pytorch 'trap "" TERM; echo attempt $MYELIN_ATTEMPT; sleep 2; case $MYELIN_ATTEMPT.$RANK in 2.*) exit 0;; *.1) exit 4;; esac; sleep 300'
+    job pytorch 'trap "" TERM; echo attempt $MYELIN_ATTEMPT; sleep 2; case $MYELIN_ATTEMPT.$RANK in 2.0) sleep '"$1"'; exit 0;; 2.*) exit 0;; *.1) exit 4;; esac; sleep 300'
     sed -i 's/^environment:/&\n  max_restarts: 2/' job.yml
     submit job.yml --grace 3 --backoff 1
     expect_status 0
@@ -63,9 +63,134 @@ attempts = json.load(open("out"))["attempts"]
 assert [attempt["status"] for attempt in attempts] == ["failed", "failed", "succeeded"], attempts' 2>err || fail "another history"
 }
 
-test_an_attempt_of_native_pods_begins_when_nothing_of_the_last_is_left() { expect_attempts_one_after_the_other; }
+test_an_attempt_of_native_pods_begins_when_nothing_of_the_last_is_left() { expect_attempts_one_after_the_other 0; }
 
 test_an_attempt_of_a_kubeflow_job_begins_when_nothing_of_the_last_is_left() {
     backend=kubeflow
-    expect_attempts_one_after_the_other
+    expect_attempts_one_after_the_other 20
+}
+
+# -- runs made from others
+
+# claim NAME: a claim on a folder that both nodes see.
+claim() {
+    mkdir -p "$MYELIN_CLUSTER/volumes/$namespace"
+    chmod 777 "$MYELIN_CLUSTER/volumes/$namespace"
+    cat >claim.yml <<EOF
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: $namespace}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  claimRef: {namespace: $namespace, name: $1}
+  hostPath: {path: $MYELIN_CLUSTER/volumes/$namespace}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: $1, namespace: $namespace}
+spec:
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  volumeName: $namespace
+  resources: {requests: {storage: 1Gi}}
+EOF
+    kubectl create -f claim.yml >/dev/null || fail "no claim"
+    trap 'cluster kubectl delete namespace "$namespace" --wait=false >/dev/null; cluster kubectl delete pv "$namespace" --wait=false >/dev/null' EXIT
+}
+
+test_a_run_is_resumed_with_its_outputs_on_the_claim() {
+    in_namespace resume
+    claim runs
+    settings "outputs: {claim: runs, sub_path: of/ada}"
+    job pytorch 'if [ "$RANK" = 0 ]; then echo $MYELIN_RUN_ID >>"$MYELIN_OUTPUTS_PATH/runs"; echo runs $(cat "$MYELIN_OUTPUTS_PATH/runs"); fi; sleep 1'
+    submit job.yml
+    expect_status 0
+    expect_out 'runs 1$'
+    on_cluster resume 1 --plain
+    expect_status 0
+    expect_out 'runs 1 2$'
+    on_cluster resume 2 --plain
+    expect_status 0
+    expect_out 'runs 1 2 3$'
+    on_cluster restart 3 --plain
+    expect_status 0
+    expect_out 'runs 4$'
+    on_cluster rm 1
+    [ "$status" -ne 0 ] || fail "a run whose outputs others go on with was removed"
+    on_cluster copy 1
+    expect_status 125
+    expect_err "outputs on a cluster are not copied: .*'myelin resume 1' goes on"
+    on_cluster rerun 1
+    expect_status 125
+    expect_err "the code is what the image holds.*'myelin restart 1'"
+    on_cluster resume 1 --on this-machine
+    expect_status 125
+    expect_err 'tasks of this machine do not see them'
+    on_cluster resume 1 --namespace default
+    expect_status 125
+    expect_err "the outputs of run 1 are on .*, namespace $namespace, and nowhere else"
+    settings "outputs: {claim: other}"
+    on_cluster resume 1
+    expect_status 125
+    expect_err 'are on the claim `runs/of/ada`, and `outputs` in config.yml names `other` now'
+    expect_nothing_left
+}
+
+test_a_run_that_goes_on_unwatched_is_not_resumed() {
+    in_namespace unwatched
+    claim runs
+    settings "outputs: {claim: runs}"
+    start_long
+    leave_alone
+    on_cluster resume 1
+    expect_status 125
+    expect_err "run 1 goes on on its cluster, and nobody watches it \('myelin attach 1'"
+    on_cluster stop 1
+    expect_status 0
+    expect_nothing_left
+}
+
+# Who takes over a run that was resumed makes its next attempt with the same outputs.
+test_a_run_that_was_resumed_keeps_its_outputs_when_it_is_taken_over() {
+    in_namespace keeps
+    claim runs
+    settings "outputs: {claim: runs}"
+    job pytorch 'if [ "$RANK" = 0 ]; then echo $MYELIN_RUN_ID.$MYELIN_ATTEMPT >>"$MYELIN_OUTPUTS_PATH/runs"; echo runs $(cat "$MYELIN_OUTPUTS_PATH/runs"); fi; sleep 15; case $MYELIN_RUN_ID.$MYELIN_ATTEMPT in 2.0) exit 3;; esac'
+    sed -i 's/^environment:/&\n  max_restarts: 1/' job.yml
+    submit job.yml --grace 1
+    expect_status 0
+    on_cluster resume 1 -d
+    expect_status 0
+    wait_for 90 "the tasks" all_up 3
+    keeper=$(cat "$SCRATCH/home/.myelin/runs/2/lock")
+    kill -STOP "$keeper"
+    # shellcheck disable=SC2046
+    kill -KILL $(grep -lsE "^PPid:[[:space:]]+$keeper\$" /proc/[0-9]*/status | sed -E 's,/proc/([0-9]+)/.*,\1,') "$keeper"
+    on_cluster attach --from-start --plain 2
+    expect_status 0
+    on_cluster logs 2
+    expect_out 'runs 1.0 2.0 2.1$'
+    expect_nothing_left
+}
+
+test_a_run_is_restarted_where_it_was_whatever_the_settings_say_now() {
+    in_namespace place
+    settings "namespace: $namespace" "image: myelin.test/small:2"
+    job pytorch 'cat /etc/image 2>/dev/null; sleep 1'
+    sed -i '/^build:/d' job.yml
+    on_cluster run --plain --on kubernetes job.yml
+    expect_status 0
+    settings "namespace: elsewhere" "image: myelin.test/nowhere:1"
+    on_cluster restart 1 --plain
+    expect_status 0
+    on_cluster status 2 --json
+    python3 -c 'import json, sys
+run = json.load(open("out"))
+assert (run["namespace"], run["image"], run["volume"]) == (sys.argv[1], "myelin.test/small:2", None), run' "$namespace" 2>err || fail "another place"
+    on_cluster resume 1
+    expect_status 125
+    expect_err "the outputs of run 1 were its pods' own, and went with them: name a claim"
+    expect_nothing_left
 }
