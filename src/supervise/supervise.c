@@ -319,6 +319,14 @@ static void on_notice(void *context, const char *sentence) {
     run->observer.notice(run->observer.context, sentence);
 }
 
+static void on_left(void *context, enum left_manner manner, const char *sentence) {
+    struct run *run = context;
+
+    run->state.is_unsure = true;
+    run->state.is_left |= manner == LEFT_RUNNING;
+    run->observer.notice(run->observer.context, sentence);
+}
+
 static void on_gone(void *context) {
     struct run *run = context;
 
@@ -427,6 +435,7 @@ static int launch(struct run *run, struct error *err) {
         .submitted = on_submitted,
         .waits = on_waits,
         .delivered = delivered,
+        .left = on_left,
         .context = run,
     };
 

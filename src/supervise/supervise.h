@@ -55,6 +55,8 @@ struct run_status {
     struct verdict verdict;
     struct diagnosis why;           /* with VERDICT_FAILED: of the first failing task */
     const struct task_state *tasks; /* by rank */
+    bool is_left;                   /* it is over, and some of it goes on elsewhere */
+    bool is_unsure;                 /* nobody could look whether anything of it is left */
 };
 
 /* All slots are called from the event loop; none may free the run. */

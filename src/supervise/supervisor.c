@@ -181,8 +181,10 @@ static void on_attempt_ended(void *context, uint32_t attempt, const struct run_s
                              size_t listeners) {
     struct supervisor *supervisor = context;
 
-    (void)attempt, (void)status;
+    (void)attempt;
     tracker_gang_over(supervisor->tracker);
+    if (status->is_unsure)
+        return;
     chronicle_checked(&supervisor->journal, listeners,
                       has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
 }
