@@ -194,3 +194,122 @@ assert (run["namespace"], run["image"], run["volume"]) == (sys.argv[1], "myelin.
     expect_err "the outputs of run 1 were its pods' own, and went with them: name a claim"
     expect_nothing_left
 }
+
+# -- pods that are taken away
+
+pod_of() { kubectl get pods -l "myelin/role=${1%.*},myelin/index=${1#*.}" -o 'jsonpath={.items[0].metadata.name}'; }
+
+# start_again: as start_long, and may be begun again once: the second time it ends soon.
+start_again() {
+    job pytorch 'echo up $MYELIN_ATTEMPT; if [ "$MYELIN_ATTEMPT" = 0 ]; then sleep 300; fi'
+    sed -i 's/^environment:/&\n  max_restarts: 1/' job.yml
+    submit job.yml --grace 1 --backoff 0 -d
+    expect_status 0
+    wait_for 90 "the tasks" all_up 3
+}
+
+expect_begun_again() { # why
+    attached
+    expect_status 0
+    expect_err "attempt 0 failed: $1.*; attempt 1 \(restart 1 of 1\) starts now"
+    expect_out 'up 1'
+    expect_nothing_left
+}
+
+test_a_pod_that_somebody_deletes_is_followed_by_another_attempt() {
+    in_namespace deleted
+    start_again
+    kubectl delete pod "$(pod_of worker.1)" --wait=false >/dev/null
+    expect_begun_again 'worker\.1 was lost: somebody deleted the pod before it was done'
+}
+
+# As `kubectl drain` does it.
+test_a_pod_that_is_evicted_is_followed_by_another_attempt() {
+    in_namespace evicted
+    start_again
+    echo "{\"apiVersion\": \"policy/v1\", \"kind\": \"Eviction\", \"metadata\": {\"name\": \"$(pod_of worker.0)\", \"namespace\": \"$namespace\"}}" >eviction.json
+    cluster kubectl create --raw "/api/v1/namespaces/$namespace/pods/$(pod_of worker.0)/eviction" -f eviction.json >/dev/null || fail "no eviction"
+    expect_begun_again 'worker\.0 was lost: the pod was evicted, as when a node is drained'
+}
+
+# A limit that the file does not have: the namespace gives it to every container.
+test_a_pod_that_its_node_evicts_is_named_with_the_reason() {
+    in_namespace pressure
+    cat >limits.yml <<EOF
+apiVersion: v1
+kind: LimitRange
+metadata: {name: little}
+spec: {limits: [{type: Container, default: {ephemeral-storage: 4Mi}, defaultRequest: {ephemeral-storage: 1Mi}}]}
+EOF
+    kubectl create -f limits.yml >/dev/null || fail "no limits"
+    job pytorch 'if [ "$RANK" = 1 ]; then dd if=/dev/zero of="$MYELIN_OUTPUTS_PATH/large" bs=1M count=16; fi; sleep 300'
+    submit job.yml --grace 1
+    expect_status 125
+    expect_blamed worker.0
+    expect_err 'the node evicted the pod: .*ephemeral'
+    expect_nothing_left
+}
+
+# -- nodes
+
+# start_on_second COMMAND [RESTARTS]: worker.1 is on the node that a label names, at first the second one.
+start_on_second() {
+    trap 'cluster resume kubelet2; cluster kubectl label nodes --all faults- >/dev/null; cluster kubectl delete namespace "$namespace" --wait=false >/dev/null' EXIT
+    cluster kubectl label node node2 faults=here >/dev/null
+    cat >job.yml <<EOF
+version: 1
+kind: experiment
+framework: pytorch
+build: {image: "myelin.test/small:1"}
+environment:
+  max_restarts: ${2:-0}
+  node_selector: {kubernetes.io/hostname: node1}
+  ${tolerations:-}
+  replicas:
+    n_workers: 2
+    default_worker: {node_selector: {kubernetes.io/hostname: node1}}
+    worker: [{index: 1, node_selector: {faults: here}}]
+run: {cmd: '$1'}
+EOF
+    submit job.yml --grace 1 --backoff 0 -d
+    expect_status 0
+    wait_for 90 "the tasks" all_up 3
+    cluster halt kubelet2 KILL
+}
+has_noticed() { grep -qE "$1" "$SCRATCH/home/.myelin/runs/1/events.jsonl"; }
+is_over() { on_cluster status 1 --json; grep -qE '"status": "(failed|stopped|succeeded)"' out; }
+in_attempt() { [ "$(kubectl get pods -l "myelin/attempt=$1" --no-headers 2>/dev/null | grep -c ' Running ')" = 3 ]; }
+no_process() { ! pgrep -f "$1" >/dev/null; }
+
+test_a_run_whose_node_is_lost_begins_again_and_the_node_may_come_back() {
+    local mark=$((RANDOM + 40000))
+    tolerations="tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 2}]"
+    in_namespace node
+    start_on_second "if [ \$MYELIN_ATTEMPT = 0 ]; then exec sleep $mark; fi; sleep 40" 1
+    wait_for 90 "a word on the node" has_noticed 'the node node2 of worker.1 does not answer'
+    cluster kubectl label node node2 faults- >/dev/null
+    cluster kubectl label node node1 faults=here >/dev/null
+    wait_for 120 "the next attempt" in_attempt 1
+    pgrep -f "sleep $mark" >/dev/null || fail "the node was to keep what it runs"
+    cluster resume kubelet2
+    attached
+    expect_status 0
+    expect_err 'attempt 0 failed: worker\.1 was lost: the node of the pod is lost.*; attempt 1 \(restart 1 of 1\) starts now'
+    expect_err 'worker\.1 may still run on node2, which does not answer: the node ends it when it is back'
+    expect_nothing_left
+    wait_for 60 "the end of what the node kept" no_process "sleep $mark"
+}
+
+test_a_run_whose_node_does_not_answer_is_stopped_all_the_same() {
+    in_namespace silent
+    start_on_second "exec sleep 300"
+    wait_for 90 "a word on the node" has_noticed 'the node node2 of worker.1 does not answer'
+    on_cluster stop 1
+    expect_status 0
+    expect_err 'worker\.1 may still run on node2'
+    no_pods || fail "pods are left"
+    on_cluster status 1
+    expect_out 'left behind +not known'
+    cluster resume kubelet2
+    wait_for 90 "the node" cluster kubectl wait --for=condition=Ready --timeout=1s node/node2
+}
