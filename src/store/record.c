@@ -190,6 +190,7 @@ static void begin_attempt(struct run_record *record, const struct node *line) {
     if (record->n_attempts > 1)
         reset_tasks(record);
     record->left_nothing = false;
+    record->left = NULL;
 }
 
 /* Attempts come one after the other: the next begins when the one before has failed. */
@@ -268,6 +269,7 @@ static bool on_task(struct run_record *record, const struct node *line) {
 }
 
 static bool on_checked(struct run_record *record, const struct node *line) {
+    record->left = kept(record, line, "left");
     record->left_nothing = int_of(line, "processes", -1) == 0 &&
                            int_of(line, "listeners", 0) == 0 && int_of(line, "cgroups", 0) == 0;
     return true;

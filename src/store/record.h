@@ -81,9 +81,10 @@ struct run_record {
     int exit_status;      /* of `run`; EXIT_STATUS_NONE before the end */
     int64_t first_failed; /* rank, or -1 */
     bool left_nothing;    /* it was checked that nothing of the run is left */
-    double elapsed_s;     /* of the newest line: once final, the run's duration */
-    uint64_t seq;         /* of the newest line */
-    uint64_t bad_lines;   /* that could not be read */
+    const char *left;   /* a sentence on what may be left of it, where nobody could look; or NULL */
+    double elapsed_s;   /* of the newest line: once final, the run's duration */
+    uint64_t seq;       /* of the newest line */
+    uint64_t bad_lines; /* that could not be read */
 
     struct origin origin; /* which run it was made from */
     struct code_facts code;

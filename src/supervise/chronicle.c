@@ -204,6 +204,14 @@ void chronicle_checked(struct journal *journal, size_t listeners, unsigned cgrou
     journal_end(journal, JOURNAL_SOON);
 }
 
+void chronicle_left(struct journal *journal, const char *sentence) {
+    struct json *json = journal_begin(journal, "checked");
+
+    json_key(json, "left");
+    json_text(json, sentence);
+    journal_end(journal, JOURNAL_SOON);
+}
+
 /* ---- tasks ---- */
 
 static struct json *begin_task(struct journal *journal, uint32_t rank, enum state state) {

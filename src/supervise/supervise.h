@@ -56,7 +56,7 @@ struct run_status {
     struct diagnosis why;           /* with VERDICT_FAILED: of the first failing task */
     const struct task_state *tasks; /* by rank */
     bool is_left;                   /* it is over, and some of it goes on elsewhere */
-    bool is_unsure;                 /* nobody could look whether anything of it is left */
+    const char *left; /* a sentence on what may be left of it that nobody could look for; or NULL */
 };
 
 /* All slots are called from the event loop; none may free the run. */

@@ -183,10 +183,11 @@ static void on_attempt_ended(void *context, uint32_t attempt, const struct run_s
 
     (void)attempt;
     tracker_gang_over(supervisor->tracker);
-    if (status->is_unsure)
-        return;
-    chronicle_checked(&supervisor->journal, listeners,
-                      has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
+    if (status->left)
+        chronicle_left(&supervisor->journal, status->left);
+    else
+        chronicle_checked(&supervisor->journal, listeners,
+                          has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
 }
 
 static struct chronicle_end end_of_failure(const struct run_status *status) {

@@ -264,11 +264,10 @@ build: {image: "myelin.test/small:1"}
 environment:
   max_restarts: ${2:-0}
   node_selector: {kubernetes.io/hostname: node1}
-  ${tolerations:-}
   replicas:
     n_workers: 2
     default_worker: {node_selector: {kubernetes.io/hostname: node1}}
-    worker: [{index: 1, node_selector: {faults: here}}]
+    worker: [{index: 1, node_selector: {faults: here}${tolerations:+, $tolerations}}]
 run: {cmd: '$1'}
 EOF
     submit job.yml --grace 1 --backoff 0 -d
@@ -309,7 +308,7 @@ test_a_run_whose_node_does_not_answer_is_stopped_all_the_same() {
     expect_err 'worker\.1 may still run on node2'
     no_pods || fail "pods are left"
     on_cluster status 1
-    expect_out 'left behind +not known'
+    expect_out 'left behind +worker\.1 may still run on node2'
     cluster resume kubelet2
     wait_for 90 "the node" cluster kubectl wait --for=condition=Ready --timeout=1s node/node2
 }
