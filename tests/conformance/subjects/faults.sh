@@ -312,3 +312,136 @@ test_a_run_whose_node_does_not_answer_is_stopped_all_the_same() {
     cluster resume kubelet2
     wait_for 90 "the node" cluster kubectl wait --for=condition=Ready --timeout=1s node/node2
 }
+
+# -- who watches it
+
+# asleep SECONDS COMMAND...: both who watch the run stand still meanwhile, as on a laptop that is closed.
+asleep() {
+    local both seconds=$1
+    both="$(supervisor) $(cat "$SCRATCH/home/.myelin/runs/1/lock")"
+    shift
+    # shellcheck disable=SC2086
+    kill -STOP $both
+    "$@"
+    sleep "$seconds"
+    # shellcheck disable=SC2086
+    kill -CONT $both
+}
+restart_api() {
+    cluster halt apiserver KILL
+    cluster resume apiserver
+}
+
+test_a_run_that_ends_while_its_supervisor_sleeps_is_told_as_it_was() {
+    in_namespace asleep
+    start_long
+    asleep 45 restart_api
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}
+
+# What lies between forgets connections without a word: nothing that is sent on them arrives, and nobody refuses it.
+forget_connections() {
+    local port
+    for port in $(in_cluster ss -Htnp state established dport = :6443 | grep "pid=$(supervisor)," | awk '{ print $3 }' | sed 's/.*://'); do
+        in_cluster iptables -I INPUT -p tcp --sport "$port" --dport 6443 -j DROP
+        in_cluster iptables -I INPUT -p tcp --sport 6443 --dport "$port" -j DROP
+        ports+=("$port")
+    done
+}
+remember_connections() {
+    local port
+    for port in "${ports[@]}"; do
+        in_cluster iptables -D INPUT -p tcp --sport "$port" --dport 6443 -j DROP
+        in_cluster iptables -D INPUT -p tcp --sport 6443 --dport "$port" -j DROP
+    done
+}
+
+test_connections_that_died_in_the_sleep_are_made_anew() {
+    in_namespace forgotten
+    ports=()
+    trap 'remember_connections; cluster kubectl delete namespace "$namespace" --wait=false >/dev/null' EXIT
+    start_long
+    asleep 20 forget_connections
+    [ "${#ports[@]}" -gt 0 ] || fail "no connection was found"
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}
+
+test_a_kill_without_a_cluster_ends_and_says_what_it_leaves_behind() {
+    local line
+    in_namespace dead
+    start_long
+    cluster halt apiserver KILL
+    trap 'cluster resume apiserver; wait_for 60 "the API server" kubectl get --raw /readyz; cluster kubectl delete namespace "$namespace" --wait=false >/dev/null' EXIT
+    on_cluster kill 1
+    expect_status 0
+    expect_err "left behind: the cluster could not be reached: .*'kubectl --namespace $namespace delete configmaps [a-z0-9-]*' removes"
+    on_cluster status 1
+    expect_out 'left behind +the cluster could not be reached'
+    line=$(sed -n "s/.*left behind.*'kubectl \(.*\)' removes.*/\1/p" out)
+    cluster resume apiserver
+    wait_for 60 "the API server" kubectl get --raw /readyz
+    all_up 3 || fail "the tasks were to go on"
+    # shellcheck disable=SC2086
+    cluster kubectl $line >/dev/null || fail "the line that is told does not work: $line"
+    expect_nothing_left
+}
+
+# -- from inside
+
+# An image with the program and what it is linked to, and the library that it loads.
+load_program() {
+    local name
+    mkdir -p root/usr/{bin,lib,lib64} root/tmp root/root
+    for name in bin lib lib64; do ln -s "usr/$name" "root/$name"; done
+    cp /bin/busybox root/usr/bin/busybox
+    for name in sh cat sleep; do ln -s busybox "root/usr/bin/$name"; done
+    cp "$MYELIN" root/usr/bin/myelin
+    /usr/bin/python3 "$TESTS/cluster/image.py" program.tar --root root --package libcurl4 --name myelin.test/program:1 >image.log 2>&1 ||
+        { cat image.log; fail "no image"; }
+    cluster load "$PWD/program.tar" || fail "the image cannot be loaded"
+}
+
+# The account of the pod has the documented rights, and nothing else tells it of the cluster.
+test_a_pod_runs_a_gang_of_its_own_cluster_with_its_account() {
+    in_namespace inside
+    load_program
+    as_runner
+    job pytorch 'echo rank $RANK; sleep 1'
+    kubectl create configmap job --from-file=job.yml >/dev/null || fail "no file"
+    cat >pod.yml <<EOF
+apiVersion: v1
+kind: Pod
+metadata: {name: inside}
+spec:
+  serviceAccountName: runner
+  restartPolicy: Never
+  containers:
+  - name: myelin
+    image: myelin.test/program:1
+    command: [myelin, run, --plain, --on, kubernetes, /job/job.yml]
+    env: [{name: HOME, value: /root}]
+    volumeMounts: [{name: job, mountPath: /job}]
+  volumes: [{name: job, configMap: {name: job}}]
+EOF
+    kubectl create -f pod.yml >/dev/null || fail "no pod"
+    wait_for 120 "the end of the pod" has_phase inside Succeeded Failed
+    kubectl logs inside >out 2>err
+    for rank in 0 1 2; do expect_out "rank $rank\$"; done
+    expect_out '^run 1 succeeded'
+    has_phase inside Succeeded || fail "the pod failed"
+    kubectl delete pod inside --wait=false >/dev/null
+    expect_nothing_left
+}
+has_phase() { # pod phase...
+    local phase wanted
+    phase=$(kubectl get pod "$1" -o 'jsonpath={.status.phase}')
+    shift
+    for wanted; do [ "$phase" != "$wanted" ] || return 0; done
+    return 1
+}
