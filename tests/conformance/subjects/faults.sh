@@ -445,3 +445,51 @@ has_phase() { # pod phase...
     for wanted; do [ "$phase" != "$wanted" ] || return 0; done
     return 1
 }
+
+# -- nobody comes back
+
+# documented PATTERN: the line of a shell in docs/kubernetes.md that has it, with the uuid of run 1 in its place.
+documented() {
+    local uuid
+    on_cluster status 1 --json
+    uuid=$(python3 -c 'import json; print(json.load(open("out"))["uuid"])')
+    sed -nE "/^kubectl .*$1/ { s/ +#.*//; s/UUID/$uuid/; s/^kubectl //p }" "$TESTS/../docs/kubernetes.md"
+}
+none_runs() { ! kubectl get pods -o 'jsonpath={.items[*].status.phase}' | grep -qE 'Running|Pending'; }
+
+expect_abandoned_run_to_end_and_to_be_removed() {
+    local line
+    in_namespace abandoned
+    start_long
+    leave_alone
+    on_cluster rm 1
+    expect_status 1
+    expect_err 'run 1 goes on on its cluster: stop it first'
+    wait_for 90 "the end of the tasks by themselves" none_runs
+    line=$(documented 'get pods')
+    # shellcheck disable=SC2086
+    kubectl $line >found || fail "the documented line fails: kubectl $line"
+    [ "$(kubectl get pods -o name | wc -l)" = "$(grep -c ^myelin- found)" ] || { cat found; fail "ended pods are not found: kubectl $line"; }
+    line=$(documented delete)
+    # shellcheck disable=SC2086
+    kubectl $line >/dev/null || fail "the documented line fails: kubectl $line"
+    expect_nothing_left
+}
+
+test_native_pods_that_nobody_watches_end_and_are_removed_by_the_documented_line() { expect_abandoned_run_to_end_and_to_be_removed; }
+
+test_a_kubeflow_job_that_nobody_watches_ends_and_is_removed_by_the_documented_line() {
+    backend=kubeflow
+    expect_abandoned_run_to_end_and_to_be_removed
+}
+
+test_a_run_that_nobody_watches_is_ended_before_it_is_removed_by_force() {
+    in_namespace force
+    start_long
+    leave_alone
+    on_cluster rm --force 1
+    expect_status 0
+    expect_out 'removed run 1'
+    no_pods || fail "pods are left"
+    expect_nothing_left
+}
