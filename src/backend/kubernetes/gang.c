@@ -85,8 +85,8 @@ static void give_up_watching(struct pod_gang *g, const char *why) {
     g->is_owner_there = false;
     tasks_forget_pods(g);
     snprintf(sentence, sizeof sentence,
-             "%.400s; 'kubectl --namespace %s delete %s%s%s %s' removes what is left of it",
-             why, g->namespace, g->owner.plural, g->owner.group ? "." : "",
+             "%.400s; 'kubectl --namespace %s delete %s%s%s %s' removes what is left of it", why,
+             g->namespace, g->owner.plural, g->owner.group ? "." : "",
              g->owner.group ? g->owner.group : "", g->name);
     g->gang.left(g->gang.context, LEFT_RUNNING, sentence);
 }
