@@ -7,7 +7,8 @@
  *   - Calls never block. They start work on the event loop; the outcome comes as an event.
  *   - launch and stop are idempotent in the attempt: asking twice is asking once.
  *   - Every launched task ends with exactly one `ended`, after the last of its `output`.
- *   - `gone` comes once, after the last `ended`, when nothing of the gang is left.
+ *   - `gone` comes once, after the last `ended`, when nothing of the gang is left but what `left`
+ *     has told.
  *   - A backend decides nothing: it does not stop a gang because a task failed.
  */
 #ifndef BACKEND_BACKEND_H
@@ -73,6 +74,12 @@ struct task_end {
     struct task_limit limit; /* of one that failed, where it is known */
 };
 
+/* What is left of a gang that is called gone. */
+enum left_manner {
+    LEFT_RUNNING, /* nobody could end it from here: no other attempt may begin beside it */
+    LEFT_LOST,    /* cut off with its machine, which ends it as soon as it is back */
+};
+
 struct gang {
     uint32_t n_tasks;
     /* Fills in one task; called once for each, in rank order, while launching. */
@@ -97,6 +104,8 @@ struct gang {
     void (*waits)(void *context, const char *sentence);
     /* How much of a task's output a process before this one was told. */
     uint64_t (*delivered)(void *context, uint32_t rank);
+    /* Something may be left, before `gone`; the sentence says what, and what removes it. */
+    void (*left)(void *context, enum left_manner manner, const char *sentence);
 };
 
 enum stop_manner {
@@ -141,6 +150,8 @@ struct backend_maker {
     const char *kind; /* "kubeflow", "native" */
     const char *cluster,
         *namespace; /* where its tasks are, for people and for whoever takes over */
+    const char *image;
+    const char *volume; /* that keeps the outputs beyond the tasks; NULL: none does */
     int (*make)(void *context, struct event_base *base, const struct attempt_facts *facts,
                 struct backend **out, struct error *err);
     void *context;

@@ -29,6 +29,23 @@ struct original {
 
 /* ---- its outputs ---- */
 
+/* Pods go on when nobody here watches them. */
+static int check_pods(const struct rundir *keeper, struct error *err) {
+    struct run_record record;
+    bool goes_on;
+
+    if (runs_read(keeper, &record, err))
+        return -1;
+    goes_on = record.backend && !state_is_final(record.state);
+    record_release(&record);
+    if (!goes_on)
+        return 0;
+    return error_set(err, ERROR_CONFLICT,
+                     "run %s goes on on its cluster, and nobody watches it ('myelin attach %s' "
+                     "does so again, 'myelin stop %s' ends it)",
+                     keeper->id, keeper->id, keeper->id);
+}
+
 /* Locks the run that has the outputs: nobody goes on with them, removes or resumes it meanwhile. */
 static int lock_outputs(struct original *original, struct rundir *keeper, int *lock,
                         struct error *err) {
@@ -42,6 +59,10 @@ static int lock_outputs(struct original *original, struct rundir *keeper, int *l
                       "run %s goes on, or is just being copied or removed: its outputs change "
                       "('myelin stop %s' ends it)",
                       id, id);
+        return -1;
+    }
+    if (check_pods(keeper, err)) {
+        close(*lock);
         return -1;
     }
     if (outputs_user(original->home, keeper, OUTPUTS_USERS_LIVING, &original->arena, &user, err) ==
@@ -233,6 +254,7 @@ static int launch_from(struct original *original, const struct invocation *in,
     const bool restores = manner == ORIGIN_RERUN;
     const struct launch launch = { .directory = restores ? NULL : original->record.directory,
                                    .code = restores ? LAUNCH_CODE_GIVEN : LAUNCH_CODE_FOUND,
+                                   .original = &original->record,
                                    .origin = &origin,
                                    .prepare = prepares[manner],
                                    .context = original };

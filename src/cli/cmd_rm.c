@@ -5,8 +5,21 @@
 #include "cli/removing.h"
 #include "cli/runs.h"
 #include "cli/stopping.h"
+#include "cli/takeover.h"
 #include "store/owner.h"
 #include "supervise/keeper.h"
+
+/* Pods that nobody watches would outlive all that is known of them. */
+static int watch_again(const struct rundir *rundir, struct error *err) {
+    struct run_record run;
+    int status;
+
+    if (runs_read(rundir, &run, err))
+        return -1;
+    status = take_over_if_alone(&run, err);
+    record_release(&run);
+    return status;
+}
 
 /* Ends a living run. */
 static int end_run(const struct rundir *rundir, struct error *err) {
@@ -15,6 +28,8 @@ static int end_run(const struct rundir *rundir, struct error *err) {
     pid_t pid;
     int status;
 
+    if (watch_again(rundir, err))
+        return -1;
     if (!owner_lives(rundir, &pid))
         return 0;
     fprintf(stderr, "myelin: run %s: stopping it\n", rundir->id);

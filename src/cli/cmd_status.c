@@ -236,8 +236,9 @@ static void print_head(const struct run_record *run, struct arena *arena) {
                                         time_after(run->created_at, run->elapsed_s).text,
                                         runs_ago(arena, run, run->elapsed_s)));
         print_row("exit status", arena_printf(arena, "%d", run->exit_status));
-        print_row("left behind",
-                  run->left_nothing ? "nothing; it was looked up" : "not known; nobody could look");
+        print_row("left behind", run->left           ? runs_text(arena, run->left, 0)
+                                 : run->left_nothing ? "nothing; it was looked up"
+                                                     : "not known; nobody could look");
     }
     print_tracked(run, arena);
     print_row("outputs", run->rundir.outputs);

@@ -350,15 +350,9 @@ static int check_here(const struct plan *plan, const struct reserving *reserving
 }
 
 /* The cluster's own queue decides when it starts; nothing is reserved here. */
-static int check_there(const struct launch *launch, struct venue *venue,
-                       struct supervisor_options *options, struct error *err) {
-    if (launch->prepare)
-        return error_set(err, ERROR_INVALID,
-                         "a run on a cluster takes nothing over from another yet, neither outputs "
-                         "nor code; 'myelin restart' begins it anew");
+static void go_there(struct venue *venue, struct supervisor_options *options) {
     venue->options.timeout_ms = options->timeout_ms;
     options->elsewhere = &venue->maker;
-    return 0;
 }
 
 static int rehearse_there(const struct venue *venue) {
@@ -376,13 +370,18 @@ static int check_and_start(const struct invocation *in, const struct launch *lau
     struct venue venue = { 0 };
     struct error err;
     int status = runs_home(&arena, &options->home, &err) ||
-                 venue_choose(in, loaded, options->home, &venue, &err);
+                 venue_choose(in, loaded, options->home, launch->original, &venue, &err);
 
     print_diags(loaded);
+    if (status == 0 && launch->original)
+        status =
+            venue_inherit(&venue, options->home, launch->original, launch->origin->manner, &err);
+    if (status == 0 && venue.is_chosen)
+        go_there(&venue, options);
+    else if (status == 0)
+        status = check_here(loaded->plan, reserving, options, &err);
     if (status == 0)
-        status = (venue.is_chosen ? check_there(launch, &venue, options, &err)
-                                  : check_here(loaded->plan, reserving, options, &err)) ||
-                 go_to(launch->directory, &err);
+        status = go_to(launch->directory, &err);
     if (status) {
         if (err.message[0])
             fprintf(stderr, "myelin: cannot run: %s\n", err.message);

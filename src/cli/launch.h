@@ -47,9 +47,10 @@
 
 /* What a command adds to its options. */
 struct launch {
-    const char *file;            /* the polyaxonfile, beside those of the options; NULL: none */
-    const char *directory;       /* where the tasks run; NULL: where the user stands */
-    const struct origin *origin; /* as of supervisor.h, like the two below */
+    const char *file;      /* the polyaxonfile, beside those of the options; NULL: none */
+    const char *directory; /* where the tasks run; NULL: where the user stands */
+    const struct run_record *original; /* which it is made from; NULL: none */
+    const struct origin *origin;       /* as of supervisor.h, like the two below */
     supervisor_prepare *prepare;
     void *context;
     enum launch_code {

@@ -19,7 +19,12 @@ static int check_over(const struct rundir *rundir, struct error *err) {
 
     if (runs_read(rundir, &run, err))
         return -1;
-    if (run.uuid && !state_is_final(run.state))
+    if (run.backend && !state_is_final(run.state))
+        status = error_set(err, ERROR_CONFLICT,
+                           "run %s goes on on its cluster: stop it first (myelin stop %s), or use "
+                           "rm --force",
+                           rundir->id, rundir->id);
+    else if (run.uuid && !state_is_final(run.state))
         status = error_set(err, ERROR_CONFLICT,
                            "run %s may still be going on at %s: remove it there, or use rm --force",
                            rundir->id, run.host ? run.host : "another host");

@@ -8,6 +8,7 @@
 #include "cli/history.h"
 #include "cli/lines.h"
 #include "cli/media_rows.h"
+#include "cli/runs.h"
 #include "cli/tracked.h"
 #include "plan/fold.h"
 #include "supervise/tasklog.h"
@@ -141,10 +142,12 @@ void report_end(FILE *out, const struct run_record *run) {
             state_name(run->state), history_span(run, &arena));
     if (run->state != STATE_FAILED) {
         fputs("\n", out);
-        return;
+    } else {
+        fprintf(out, ": %s\n", run->reason ? run->reason : "the reason is not known");
+        report_failure(out, run);
     }
-    fprintf(out, ": %s\n", run->reason ? run->reason : "the reason is not known");
-    report_failure(out, run);
+    if (run->left)
+        fprintf(out, "left behind: %s\n", runs_text(&arena, run->left, 0));
 }
 
 /* ---- JSON ---- */
@@ -315,6 +318,10 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_text(json, run->cluster);
     json_key(json, "namespace");
     json_text(json, run->namespace);
+    json_key(json, "image");
+    json_text(json, run->image);
+    json_key(json, "volume");
+    json_text(json, run->volume);
     json_machine(json, &run->machine);
     json_code(json, &run->code);
     json_key(json, "status");
@@ -334,6 +341,8 @@ void write_run_json(struct json *json, const struct run_record *run) {
     json_number(json, to_milliseconds(run->elapsed_s));
     json_key(json, "left_nothing");
     json_bool(json, run->left_nothing);
+    json_key(json, "left");
+    json_text(json, run->left);
     json_first_failed(json, run);
     history_json(json, run);
     json_key(json, "tasks");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/venue.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/kubernetes/kubeconfig.h"
@@ -16,8 +17,12 @@ static bool goes_to_cluster(const struct invocation *in, const struct settings *
     return on ? strcmp(on, "kubernetes") == 0 : settings->runs_on == RUNS_ON_KUBERNETES;
 }
 
-static int check_here(const struct invocation *in, const struct plan *plan, struct error *err) {
-    for (size_t i = 0; i < ARRAY_LEN(cluster_only); i++)
+/* A run that leaves its cluster leaves behind what it was told of it. */
+static int check_here(const struct invocation *in, const struct plan *plan,
+                      const struct run_record *original, struct error *err) {
+    const bool leaves_a_cluster = original && original->backend;
+
+    for (size_t i = 0; i < ARRAY_LEN(cluster_only) && !leaves_a_cluster; i++)
         if (invocation_value(in, cluster_only[i]))
             return error_set(err, ERROR_INVALID,
                              "--%s is for a run on a cluster: add `--on kubernetes`",
@@ -28,6 +33,23 @@ static int check_here(const struct invocation *in, const struct plan *plan, stru
                          "`runs_on: kubernetes` in config.yml; to run on this machine, use "
                          "`backend: native`, or leave `backend` out");
     return 0;
+}
+
+static const char *image_of(const struct venue *venue) {
+    const struct pods_options *options = &venue->options;
+    const char *of_file = options->plan->image.name;
+
+    if (options->image)
+        return options->image;
+    return of_file ? of_file : venue->settings->kubernetes.image;
+}
+
+static const char *volume_of(struct venue *venue) {
+    const struct volume_settings *outputs = &venue->settings->kubernetes.outputs;
+
+    return outputs->claim && outputs->sub_path
+               ? arena_printf(&venue->arena, "%s/%s", outputs->claim, outputs->sub_path)
+               : outputs->claim;
 }
 
 /* Finds the cluster, and says what it is called. */
@@ -44,6 +66,8 @@ static int find_cluster(struct venue *venue, struct error *err) {
     venue->maker = (struct backend_maker){ .kind = pods_form_name(options->form),
                                            .cluster = options->context,
                                            .namespace = options->namespace,
+                                           .image = image_of(venue),
+                                           .volume = volume_of(venue),
                                            .make = pods_make,
                                            .context = options };
     venue->is_chosen = true;
@@ -107,17 +131,123 @@ static int choose_form(struct venue *venue, struct diags *diags, struct error *e
     return 0;
 }
 
+/* Where an earlier run was stands in the place of what the settings say now. */
+static void stand_where(const struct run_record *run, struct settings *settings) {
+    settings->runs_on = run->backend ? RUNS_ON_KUBERNETES : RUNS_ON_THIS_MACHINE;
+    if (!run->backend)
+        return;
+    settings->kubernetes.context = run->cluster;
+    settings->kubernetes.namespace = run->namespace;
+    if (run->image)
+        settings->kubernetes.image = run->image;
+}
+
 int venue_choose(const struct invocation *in, struct loaded *loaded, const char *home,
-                 struct venue *out, struct error *err) {
+                 const struct run_record *original, struct venue *out, struct error *err) {
     *out = (struct venue){ .options.plan = loaded->plan };
     if (read_settings(loaded, home, out, err))
         return -1;
+    if (original)
+        stand_where(original, out->settings);
     if (!goes_to_cluster(in, out->settings))
-        return check_here(in, loaded->plan, err);
+        return check_here(in, loaded->plan, original, err);
     take_options(in, out);
     if (choose_form(out, loaded->diags, err) || find_cluster(out, err))
         return -1;
     return check_manifest(out, loaded->diags, err);
+}
+
+/* The uuid of the run that has the outputs: pods know their directory by it. */
+static int find_outputs(const char *home, const struct run_record *run, struct venue *venue,
+                        struct error *err) {
+    struct run_record keeper;
+    struct rundir rundir;
+
+    if (strcmp(run->rundir.outputs_of, run->rundir.id) == 0) {
+        venue->options.outputs_of = run->uuid;
+        return 0;
+    }
+    if (rundir_open(home, strtoul(run->rundir.outputs_of, NULL, 10), &venue->arena, &rundir, err) ||
+        record_read(&keeper, &rundir, err))
+        return error_wrap(err, "the run that has the outputs of run %s is gone", run->rundir.id);
+    venue->options.outputs_of =
+        keeper.uuid ? arena_text(&venue->arena, keeper.uuid, strlen(keeper.uuid)) : NULL;
+    record_release(&keeper);
+    return 0;
+}
+
+/* Whether the pods of the new run find what those of the original left. */
+static int check_volume(const struct venue *venue, const struct run_record *original,
+                        struct error *err) {
+    const struct backend_maker *maker = &venue->maker;
+    const char *id = original->rundir.id;
+
+    if (!original->volume)
+        return error_set(err, ERROR_INVALID,
+                         "the outputs of run %s were its pods' own, and went with them: name a "
+                         "claim as `outputs` in config.yml, and those of later runs stay; 'myelin "
+                         "restart %s' begins it anew",
+                         id, id);
+    if (strcmp(maker->cluster, original->cluster) != 0 ||
+        strcmp(maker->namespace, original->namespace) != 0)
+        return error_set(err, ERROR_INVALID,
+                         "the outputs of run %s are on %.80s, namespace %.64s, and nowhere else: "
+                         "leave out --context and --namespace; 'myelin restart %s' begins it anew",
+                         id, original->cluster, original->namespace, id);
+    if (!maker->volume || strcmp(maker->volume, original->volume) != 0)
+        return error_set(err, ERROR_INVALID,
+                         "the outputs of run %s are on the claim `%.120s`, and `outputs` in "
+                         "config.yml names %s%.120s%s now: set it as it was; 'myelin restart %s' "
+                         "begins it anew",
+                         id, original->volume, maker->volume ? "`" : "",
+                         maker->volume ? maker->volume : "none", maker->volume ? "`" : "", id);
+    return 0;
+}
+
+/* Whether the new run finds the outputs of the original. */
+static int inherit_outputs(struct venue *venue, const char *home, const struct run_record *original,
+                           enum origin_manner manner, struct error *err) {
+    const char *id = original->rundir.id;
+
+    if (!venue->is_chosen && !original->backend)
+        return 0;
+    if (!venue->is_chosen)
+        return error_set(err, ERROR_INVALID,
+                         "the outputs of run %s are on a cluster (%.80s), where tasks of this "
+                         "machine do not see them: leave out --on; 'myelin restart %s' begins it "
+                         "anew anywhere",
+                         id, original->cluster, id);
+    if (!original->backend)
+        return error_set(err, ERROR_INVALID,
+                         "the outputs of run %s are on this machine, where pods do not see them: "
+                         "leave out --on; 'myelin restart %s' begins it anew anywhere",
+                         id, id);
+    if (manner == ORIGIN_COPIED)
+        return error_set(err, ERROR_INVALID,
+                         "outputs on a cluster are not copied: no image is known to have the "
+                         "programs for it; 'myelin resume %s' goes on with those of run %s, "
+                         "'myelin restart %s' begins with none",
+                         id, id, id);
+    return check_volume(venue, original, err) || find_outputs(home, original, venue, err) ? -1 : 0;
+}
+
+int venue_inherit(struct venue *venue, const char *home, const struct run_record *original,
+                  enum origin_manner manner, struct error *err) {
+    switch (manner) {
+    case ORIGIN_RESUMED:
+    case ORIGIN_COPIED: return inherit_outputs(venue, home, original, manner, err);
+    case ORIGIN_RERUN:
+        if (venue->is_chosen || original->backend)
+            return error_set(err, ERROR_INVALID,
+                             "on a cluster the code is what the image holds, and no code is put "
+                             "into it: 'myelin restart %s' runs its image again",
+                             original->rundir.id);
+        return 0;
+    case ORIGIN_NONE:
+    case ORIGIN_RESTARTED:
+    case ORIGIN_MANNER_COUNT: break;
+    }
+    return 0;
 }
 
 int venue_of_run(const struct invocation *in, struct loaded *loaded, const char *home,
@@ -130,9 +260,10 @@ int venue_of_run(const struct invocation *in, struct loaded *loaded, const char 
     if (!out->options.form)
         return error_set(err, ERROR_INVALID, "this myelin does not know the backend `%.40s`",
                          run->backend ? run->backend : "");
+    stand_where(run, out->settings);
     out->options.context = run->cluster;
     out->options.namespace = run->namespace;
-    return find_cluster(out, err);
+    return find_outputs(home, run, out, err) || find_cluster(out, err) ? -1 : 0;
 }
 
 void venue_release(struct venue *venue) {

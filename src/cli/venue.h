@@ -38,9 +38,18 @@ struct venue {
 
 /* Decides, and holds the file against what the cluster's resource can express; nothing is sent.
  * Mistakes go to loaded->diags. Fails with a sentence for the rest, which is empty where the
- * diagnostics say it all. */
+ * diagnostics say it all. A run that is made from an `original` (else NULL) goes where that was,
+ * and to its image, unless the command line or the file says otherwise; the original outlives
+ * the venue. */
 MUST_CHECK int venue_choose(const struct invocation *in, struct loaded *loaded, const char *home,
-                            struct venue *out, struct error *err);
+                            const struct run_record *original, struct venue *out,
+                            struct error *err);
+
+/* Whether a run there may take over what it does by this manner; decided before anything is made.
+ * Outputs go on where they are: on the same claim, or here. */
+MUST_CHECK int venue_inherit(struct venue *venue, const char *home,
+                             const struct run_record *original, enum origin_manner manner,
+                             struct error *err);
 
 /* The cluster that a run went to, for whoever takes it over. */
 MUST_CHECK int venue_of_run(const struct invocation *in, struct loaded *loaded, const char *home,

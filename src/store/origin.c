@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "store/owner.h"
+#include "store/record.h"
 
 static const char *const names[] = {
     [ORIGIN_NONE] = "none",     [ORIGIN_RESTARTED] = "restarted", [ORIGIN_RESUMED] = "resumed",
@@ -26,6 +27,22 @@ bool origin_manner_named(const char *name, enum origin_manner *out) {
     return false;
 }
 
+/* Pods go on when nobody here watches them. */
+static bool goes_on(const struct rundir *rundir) {
+    struct run_record record;
+    struct error ignored;
+    bool has_pods;
+    pid_t pid;
+
+    if (owner_lives(rundir, &pid))
+        return true;
+    if (record_read(&record, rundir, &ignored))
+        return false;
+    has_pods = record.backend && !state_is_final(record.state);
+    record_release(&record);
+    return has_pods;
+}
+
 int outputs_user(const char *home, const struct rundir *rundir, enum outputs_users which,
                  struct arena *arena, const char **out, struct error *err) {
     unsigned long *ids;
@@ -37,13 +54,12 @@ int outputs_user(const char *home, const struct rundir *rundir, enum outputs_use
     *out = NULL;
     for (size_t i = 0; i < n && !*out; i++) {
         struct rundir other;
-        pid_t pid;
 
         if (rundir_open(home, ids[i], arena, &other, &gone))
             continue;
         if (strcmp(other.id, rundir->id) != 0 &&
             strcmp(other.outputs_of, rundir->outputs_of) == 0 &&
-            (which == OUTPUTS_USERS_ANY || owner_lives(&other, &pid)))
+            (which == OUTPUTS_USERS_ANY || goes_on(&other)))
             *out = other.id;
     }
     return 0;

@@ -126,6 +126,8 @@ static bool on_created(struct run_record *record, const struct node *line) {
     record->backend = kept(record, line, "backend");
     record->cluster = kept(record, line, "cluster");
     record->namespace = kept(record, line, "namespace");
+    record->image = kept(record, line, "image");
+    record->volume = kept(record, line, "volume");
     record->created_at = kept(record, line, "time");
     record->created_s = seconds_of(line, "elapsed");
     if (node_get(line, "monotonic"))
@@ -188,6 +190,7 @@ static void begin_attempt(struct run_record *record, const struct node *line) {
     if (record->n_attempts > 1)
         reset_tasks(record);
     record->left_nothing = false;
+    record->left = NULL;
 }
 
 /* Attempts come one after the other: the next begins when the one before has failed. */
@@ -272,6 +275,7 @@ static bool on_task(struct run_record *record, const struct node *line) {
 }
 
 static bool on_checked(struct run_record *record, const struct node *line) {
+    record->left = kept(record, line, "left");
     record->left_nothing = int_of(line, "processes", -1) == 0 &&
                            int_of(line, "listeners", 0) == 0 && int_of(line, "cgroups", 0) == 0;
     return true;

@@ -62,6 +62,8 @@ struct run_record {
     const char
         *backend; /* "kubeflow", "native": its tasks are elsewhere; NULL: processes of the host */
     const char *cluster, *namespace; /* where those are */
+    const char *image;               /* that they run in */
+    const char *volume;              /* that has their outputs; NULL: each pod has its own */
     struct machine_record {
         const char *kernel, *python; /* or NULL */
         int64_t cpus;                /* 0: not known */
@@ -79,9 +81,10 @@ struct run_record {
     int exit_status;      /* of `run`; EXIT_STATUS_NONE before the end */
     int64_t first_failed; /* rank, or -1 */
     bool left_nothing;    /* it was checked that nothing of the run is left */
-    double elapsed_s;     /* of the newest line: once final, the run's duration */
-    uint64_t seq;         /* of the newest line */
-    uint64_t bad_lines;   /* that could not be read */
+    const char *left;   /* a sentence on what may be left of it, where nobody could look; or NULL */
+    double elapsed_s;   /* of the newest line: once final, the run's duration */
+    uint64_t seq;       /* of the newest line */
+    uint64_t bad_lines; /* that could not be read */
 
     struct origin origin; /* which run it was made from */
     struct code_facts code;

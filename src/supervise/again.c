@@ -45,7 +45,8 @@ static uint32_t delay(uint32_t first_ms, uint32_t n_restarts) {
 
 enum again again_decide(const struct again_terms *terms, const struct again_case *last,
                         uint32_t *delay_ms) {
-    if (last->verdict != VERDICT_FAILED || last->is_stopped || !again_may_help(last->kind))
+    if (last->verdict != VERDICT_FAILED || last->is_stopped || last->is_left ||
+        !again_may_help(last->kind))
         return AGAIN_NO;
     if (last->kind == DIAGNOSIS_ADDRESS_IN_USE && !last->has_moved &&
         last->lasted_ms < AGAIN_START_MS) {

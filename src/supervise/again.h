@@ -4,6 +4,7 @@
  *
  *   the user asked for the end ................................... no
  *   it did anything but fail ..................................... no
+ *   something of it still runs, which nobody could end ........... no
  *   what failed can never succeed (a command that is not found) .. no
  *   an address was in use at its start, for the first time ....... yes, at once, on other ports;
  *                                                                  not counted
@@ -39,6 +40,7 @@ struct again_case {
     int64_t lasted_ms;
     uint32_t n_restarts; /* those that counted */
     bool has_moved;      /* it was started again on other ports before */
+    bool is_left;        /* some of it goes on: the next one would not be alone */
 };
 
 enum again { AGAIN_NO, AGAIN_RESTART, AGAIN_OTHER_PORTS };

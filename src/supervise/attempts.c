@@ -118,6 +118,7 @@ static enum again decide(const struct attempts *attempts, uint32_t *delay_ms) {
         .lasted_ms = lasted_ms(attempts),
         .n_restarts = attempts->n_restarts,
         .has_moved = attempts->has_moved,
+        .is_left = status->is_left,
     };
 
     return again_decide(&attempts->terms, &last, delay_ms);

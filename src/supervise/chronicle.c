@@ -24,12 +24,18 @@ static void write_origin(struct json *json, const struct origin *origin) {
 }
 
 static void write_elsewhere(struct json *json, const struct backend_maker *elsewhere) {
-    json_key(json, "backend");
-    json_text(json, elsewhere->kind);
-    json_key(json, "cluster");
-    json_text(json, elsewhere->cluster);
-    json_key(json, "namespace");
-    json_text(json, elsewhere->namespace);
+    const struct {
+        const char *key, *value;
+    } texts[] = {
+        { "backend", elsewhere->kind },        { "cluster", elsewhere->cluster },
+        { "namespace", elsewhere->namespace }, { "image", elsewhere->image },
+        { "volume", elsewhere->volume },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        json_key(json, texts[i].key);
+        json_text(json, texts[i].value);
+    }
 }
 
 void chronicle_created(struct journal *journal, const struct chronicle_birth *birth) {
@@ -195,6 +201,14 @@ void chronicle_checked(struct journal *journal, size_t listeners, unsigned cgrou
     }
     json_key(json, "cgroups");
     json_int(json, cgroups);
+    journal_end(journal, JOURNAL_SOON);
+}
+
+void chronicle_left(struct journal *journal, const char *sentence) {
+    struct json *json = journal_begin(journal, "checked");
+
+    json_key(json, "left");
+    json_text(json, sentence);
     journal_end(journal, JOURNAL_SOON);
 }
 

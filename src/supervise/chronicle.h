@@ -54,6 +54,9 @@ void chronicle_attempt_failed(struct journal *journal, const struct chronicle_en
 #define CHRONICLE_NOT_LOOKED_FOR SIZE_MAX /* the keeper does not know the run's ports */
 void chronicle_checked(struct journal *journal, size_t listeners, unsigned cgroups);
 
+/* Nobody could look, and this sentence says what there may be. */
+void chronicle_left(struct journal *journal, const char *sentence);
+
 /* Of these many may come in one turn: the caller writes them (journal_flush), soon. */
 /* `cpus`: those that are the task's own, or NULL. */
 void chronicle_task_started(struct journal *journal, uint32_t rank, int64_t pid,

@@ -19,7 +19,7 @@
 
 static const char local_host[] = "127.0.0.1";
 
-enum { DIAGNOSED_OUTPUT = 64 * 1024 };
+enum { DIAGNOSED_OUTPUT = 64 * 1024, LEFT_MOST = 640 };
 
 /* Written once: a gang of n asks n * n times, as each task is told all addresses. */
 struct port_text {
@@ -28,6 +28,7 @@ struct port_text {
 
 struct run {
     struct run_status state;
+    char left[LEFT_MOST]; /* the first of those sentences */
     struct run_options options;
     struct run_observer observer;
     struct event_base *base;
@@ -319,6 +320,17 @@ static void on_notice(void *context, const char *sentence) {
     run->observer.notice(run->observer.context, sentence);
 }
 
+static void on_left(void *context, enum left_manner manner, const char *sentence) {
+    struct run *run = context;
+
+    run->state.is_left |= manner == LEFT_RUNNING;
+    if (!run->state.left) {
+        snprintf(run->left, sizeof run->left, "%s", sentence);
+        run->state.left = run->left;
+    }
+    run->observer.notice(run->observer.context, sentence);
+}
+
 static void on_gone(void *context) {
     struct run *run = context;
 
@@ -429,6 +441,7 @@ static int launch(struct run *run, struct error *err) {
         .submitted = on_submitted,
         .waits = on_waits,
         .delivered = delivered,
+        .left = on_left,
         .context = run,
     };
 

@@ -55,6 +55,8 @@ struct run_status {
     struct verdict verdict;
     struct diagnosis why;           /* with VERDICT_FAILED: of the first failing task */
     const struct task_state *tasks; /* by rank */
+    bool is_left;                   /* it is over, and some of it goes on elsewhere */
+    const char *left; /* a sentence on what may be left of it that nobody could look for; or NULL */
 };
 
 /* All slots are called from the event loop; none may free the run. */

@@ -129,10 +129,13 @@ static void on_attempt_ended(void *context, uint32_t attempt, const struct run_s
                              size_t listeners) {
     struct supervisor *supervisor = context;
 
-    (void)attempt, (void)status;
+    (void)attempt;
     tracker_gang_over(supervisor->tracker);
-    chronicle_checked(&supervisor->journal, listeners,
-                      has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
+    if (status->left)
+        chronicle_left(&supervisor->journal, status->left);
+    else
+        chronicle_checked(&supervisor->journal, listeners,
+                          has_limits(supervisor->plan) ? cgroups_count(supervisor->uuid) : 0);
 }
 
 static struct chronicle_end end_of_failure(const struct run_status *status) {

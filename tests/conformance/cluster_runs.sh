@@ -114,3 +114,67 @@ expect_the_documented_rights_to_do() {
     expect_out 'up$'
     expect_nothing_left
 }
+
+# -- laws that hold whichever backend makes the pods
+
+expect_the_first_failure_to_be_named() {
+    in_namespace failure
+    job pytorch 'echo up; if [ "$RANK" = 2 ]; then sleep 1; echo broken; exit 3; fi; sleep 300'
+    submit job.yml --grace 2
+    expect_status 3
+    expect_blamed worker.1
+    expect_err 'exited with code 3'
+    expect_err 'stopped because of it: master\.0, worker\.0'
+    expect_nothing_left
+}
+
+expect_the_memory_limit_to_be_told() {
+    in_namespace memory
+    job pytorch 'if [ "$RANK" = 1 ]; then exec tail /dev/zero; fi; sleep 300'
+    submit job.yml --grace 2
+    expect_status 137
+    expect_blamed worker.0
+    expect_err 'memory limit of 128 MiB'
+    expect_nothing_left
+}
+
+expect_a_deleted_pod_to_fail_the_run() {
+    in_namespace pod
+    start_long
+    kubectl delete "$(kubectl get pods -o name | grep worker-1)" --wait=false >/dev/null
+    attached
+    expect_status 125
+    expect_err 'worker\.1 was lost: somebody deleted the pod'
+    expect_nothing_left
+}
+
+expect_a_stop_to_leave_nothing() {
+    in_namespace stop
+    start_long
+    on_cluster stop 1
+    expect_status 0
+    expect_err 'run 1 was stopped'
+    expect_nothing_left
+}
+
+expect_a_killed_supervisor_to_be_followed() {
+    in_namespace killed
+    start_long
+    kill -KILL "$(supervisor)"
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}
+
+expect_an_unwatched_run_to_be_taken_over() {
+    in_namespace alone
+    start_long
+    leave_alone
+    on_cluster status 1
+    expect_out "nobody watches it here; 'myelin attach 1' does so again"
+    attached
+    expect_status 0
+    expect_every_line_once
+    expect_nothing_left
+}

@@ -126,9 +126,21 @@ static void without_a_first_delay_there_is_none(void **state) {
     }
 }
 
+static void no_attempt_begins_beside_what_is_left_of_the_last(void **state) {
+    struct again_case last = plain_failure;
+    uint32_t delay_ms;
+
+    (void)state;
+    last.is_left = true;
+    assert_int_equal(decide(9, last, &delay_ms), AGAIN_NO);
+    last.kind = DIAGNOSIS_ADDRESS_IN_USE;
+    assert_int_equal(decide(9, last, &delay_ms), AGAIN_NO);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_of_the_header_holds),
+        cmocka_unit_test(no_attempt_begins_beside_what_is_left_of_the_last),
         cmocka_unit_test(only_a_failure_that_nobody_asked_for_is_answered_by_another_attempt),
         cmocka_unit_test(however_it_fails_there_are_no_more_attempts_than_were_allowed),
         cmocka_unit_test(delays_double_up_to_the_most),

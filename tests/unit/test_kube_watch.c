@@ -256,7 +256,7 @@ static void a_watch_may_be_freed_from_its_callbacks(void **state) {
         peer_say(f->peer, 200, "", LIST("5", OBJECT("a", "1", "4") "," OBJECT("b", "2", "5")));
         peer_stream(f->peer, GONE, PEER_KEEP);
         peer_say(f->peer, 200, "", LIST("9", OBJECT("a", "1", "8")));
-        peer_say(f->peer, 403, "", STATUS(403));
+        peer_say(f->peer, 404, "", STATUS(404));
         f->told[0] = '\0';
         f->is_there = 0;
         f->free_at = moments[i];

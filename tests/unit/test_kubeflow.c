@@ -407,7 +407,8 @@ static void a_job_that_may_not_be_deleted_is_told_and_left(void **state) {
     peer_more(f->peer, LOG0, "");
     stop(f, STOP_GRACEFULLY);
     wait_for(f, "gone;");
-    contains(f->told, "notice: the TFJob " NAME " could not be deleted: ");
+    contains(f->told, "left running: the TFJob " NAME " could not be deleted: ");
+    contains(f->told, "'kubectl --namespace n delete tfjobs.kubeflow.org " NAME "' removes what");
     contains(f->told, "ended 0 lost: the TFJob " NAME " could not be deleted: ");
     contains(f->told, "ada may not");
 }

@@ -53,6 +53,10 @@ static void ignore_sentence(void *context, const char *sentence) {
     (void)context, (void)sentence;
 }
 
+static void ignore_left(void *context, enum left_manner manner, const char *sentence) {
+    (void)context, (void)manner, (void)sentence;
+}
+
 static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
     struct fixture *f = context;
 
@@ -120,6 +124,7 @@ static void launch(struct fixture *f, unsigned n_workers) {
                          .waits = ignore_sentence,
                          .submitted = on_submitted,
                          .delivered = none_delivered,
+                         .left = ignore_left,
                          .context = f };
     struct error err;
 

@@ -275,6 +275,29 @@ static void a_lost_node_is_told(void **state) {
     assert_int_equal(pod.end, POD_NODE_LOST);
 }
 
+#define READY(ready, reason, containers)                                                           \
+    "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"" ready               \
+    "\",\"reason\":\"" reason "\"},{\"type\":\"ContainersReady\",\"status\":\"" containers         \
+    "\"}],\"containerStatuses\":[{\"name\":\"tensorflow\",\"state\":{\"running\":{}}}]}"
+
+static void a_node_that_does_not_answer_is_known_by_what_it_takes_back(void **state) {
+    struct pod pod = read_pod("", "node-1", READY("False", "", "True"));
+
+    (void)state;
+    assert_int_equal(pod.phase, POD_RUNNING);
+    assert_true(pod.is_cut_off);
+    assert_true(pod_has_lost_its_node(&pod));
+    pod_vanished(&pod);
+    assert_int_equal(pod.end, POD_NODE_LOST);
+    pod = read_pod("", "node-1", READY("True", "", "True"));
+    assert_false(pod.is_cut_off);
+    pod = read_pod("", "node-1", READY("False", "ContainersNotReady", "False"));
+    assert_false(pod.is_cut_off);
+    pod = read_pod("", "node-1", READY("False", "ReadinessGatesNotReady", "True"));
+    assert_false(pod.is_cut_off);
+    assert_false(pod_has_lost_its_node(&pod));
+}
+
 static void an_init_container_that_fails_is_named(void **state) {
     struct pod pod =
         read_pod("", "node-1",
@@ -334,6 +357,7 @@ int main(void) {
         CASE(a_deleted_pod_failed_by_deletion_only_if_it_ended_after_it),
         CASE(a_pod_that_vanishes_ended_by_what_was_done_to_it),
         CASE(a_lost_node_is_told),
+        CASE(a_node_that_does_not_answer_is_known_by_what_it_takes_back),
         CASE(an_init_container_that_fails_is_named),
         CASE(nothing_is_assumed_of_a_pod),
     };

@@ -80,6 +80,10 @@ static void on_waits(void *context, const char *sentence) {
     note(context, "waits: %s; ", sentence ? sentence : "no more");
 }
 
+static void on_left(void *context, enum left_manner manner, const char *sentence) {
+    note(context, "left %s: %s; ", manner == LEFT_LOST ? "lost" : "running", sentence);
+}
+
 static uint64_t delivered(void *context, uint32_t rank) {
     const struct fixture *f = context;
 
@@ -156,7 +160,8 @@ void launch(struct fixture *f) {
                                .notice = on_notice,
                                .submitted = on_submitted,
                                .waits = on_waits,
-                               .delivered = delivered };
+                               .delivered = delivered,
+                               .left = on_left };
     struct error err;
 
     if (pods_make(&f->options, f->loop, &f->facts, &f->backend, &err) ||

@@ -15,6 +15,7 @@ enum {
     LOOK_EVERY_MS = 1000,
     OVER_PATIENCE_MS = 5 * 1000, /* with pods of an owner that is over, until they say so */
     KILL_PATIENCE_MS = 5 * 1000, /* with a cluster that does not answer who wants an end at once */
+    SLEPT_MS = 10 * 1000,        /* between two looks: we were stopped, or the machine slept */
 };
 
 static const struct pods_form *const forms[] = { &pods_kubeflow, &pods_native };
@@ -79,11 +80,53 @@ static void finish_if_nothing_is_left(struct pod_gang *g) {
 
 /* Nobody will say any more when they are gone. */
 static void give_up_watching(struct pod_gang *g, const char *why) {
+    char sentence[SENTENCE_MOST + 160];
+
     snprintf(g->last_words, sizeof g->last_words, "%.400s", why);
     g->owners_synced = g->pods_synced = true;
     g->is_owner_there = false;
     tasks_forget_pods(g);
     turn_abandon(g->turn);
+    snprintf(sentence, sizeof sentence,
+             "%.400s; 'kubectl --namespace %s delete %s%s%s %s' removes what is left of it", why,
+             g->namespace, g->owner.plural, g->owner.group ? "." : "",
+             g->owner.group ? g->owner.group : "", g->name);
+    g->gang.left(g->gang.context, LEFT_RUNNING, sentence);
+}
+
+/* Who wants it ended at once does not wait for a cluster that nobody reaches, or that does not say
+ * a word to what it is asked. */
+static void look_at_kill(struct pod_gang *g) {
+    const bool is_asked = g->call || g->stage == STAGE_MAKING;
+
+    if ((g->stage != STAGE_MAKING && g->stage != STAGE_DELETING) ||
+        !gang_is_past(g->killed_us, KILL_PATIENCE_MS * (g->is_cut_off ? 1 : 2)) ||
+        !(g->is_cut_off || is_asked))
+        return;
+    api_cancel(g->call);
+    g->call = NULL;
+    g->stage = STAGE_DELETING;
+    give_up_watching(g, "the cluster could not be reached: nobody knows what became of it");
+}
+
+/* What is known is as old as the sleep was long: the watches say what has happened, and nobody
+ * loses patience meanwhile. */
+static void look_at_sleep(struct pod_gang *g) {
+    const int64_t now_us = clock_monotonic_us(), slept_us = now_us - g->looked_us;
+    int64_t *const since[] = { &g->over_us, &g->killed_us };
+
+    g->looked_us = now_us;
+    if (slept_us < SLEPT_MS * 1000ll)
+        return;
+    g->launched_us += slept_us;
+    for (size_t i = 0; i < ARRAY_LEN(since); i++)
+        if (*since[i] > 0)
+            *since[i] = now_us;
+    tasks_wake(g, now_us);
+    if (g->owners)
+        watch_wake(g->owners);
+    if (g->pods)
+        watch_wake(g->pods);
 }
 
 static void look(struct pod_gang *g) {
@@ -92,15 +135,16 @@ static void look(struct pod_gang *g) {
     if (g->stage == STAGE_GONE)
         return;
     evtimer_add(&g->look_event, &again);
+    look_at_sleep(g);
     if (g->stage == STAGE_WATCHING && !g->is_stopping) {
         tasks_look(g);
         look_at_owner(g);
         turn_look(g->turn);
     }
+    if (g->stage == STAGE_DELETING)
+        tasks_give_up_lost(g);
     look_at_clock(g);
-    /* Who wants it ended at once does not wait for a cluster that nobody reaches. */
-    if (g->stage == STAGE_DELETING && g->is_cut_off && gang_is_past(g->killed_us, KILL_PATIENCE_MS))
-        give_up_watching(g, "the cluster could not be reached: nobody knows what became of it");
+    look_at_kill(g);
     tasks_tell_ends(g);
     finish_if_nothing_is_left(g);
 }
@@ -220,6 +264,8 @@ int gang_check_made(const struct pod_gang *g, const char *kind, const struct api
 }
 
 void gang_made(struct pod_gang *g) {
+    if (g->stage != STAGE_MAKING)
+        return; /* nobody waited for it any more */
     g->is_held = false;
     turn_stop(g->turn);
     g->gang.submitted(g->gang.context);
@@ -229,6 +275,8 @@ void gang_made(struct pod_gang *g) {
 }
 
 void gang_take_turn(struct pod_gang *g) {
+    if (g->stage != STAGE_MAKING)
+        return; /* nobody waited for it any more */
     begin_watching(g);
     turn_begin(g);
     if (g->is_stopping || g->n_ended == g->gang.n_tasks)
@@ -269,6 +317,7 @@ struct manifest *gang_manifest(const struct pod_gang *g, const char *const *apis
                  .grace_s = (g->facts->grace_ms + 999) / 1000,
                  .owner = g->facts->owner,
                  .project = "default",
+                 .outputs_of = g->options->outputs_of,
                  .owner_uid = owner_uid,
                  .shim_key = g->shim_key[0] ? g->shim_key : NULL },
         .image = g->options->image,
@@ -293,7 +342,6 @@ static void on_deleted(void *context, const struct api_answer *answer) {
     if (answer->err.code != ERROR_NONE && answer->err.code != ERROR_NOT_FOUND) {
         snprintf(sentence, sizeof sentence, "the %s %s could not be deleted: %.300s", g->owner_kind,
                  g->name, answer->err.message);
-        g->gang.notice(g->gang.context, sentence);
         give_up_watching(g, sentence);
     } else {
         g->is_cut_off = false; /* it has answered */
@@ -325,7 +373,7 @@ static int launch(struct backend *backend, const struct gang *gang, struct error
 
     g->gang = *gang;
     tasks_init(g);
-    g->launched_us = clock_monotonic_us();
+    g->launched_us = g->looked_us = clock_monotonic_us();
     cursors_open(&g->cursors, g->facts->logs, CURSORS_API);
     if (g->facts->was_submitted) {
         struct error none;

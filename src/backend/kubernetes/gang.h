@@ -35,6 +35,9 @@ struct task_pod {
     bool has_end;              /* its end was seen, and waits for its turn and its log */
     uint64_t end_order;
     int64_t end_seen_us, trouble_seen_us;
+    int64_t deletion_seen_us;  /* from when it was to go; 0: it is not */
+    bool is_cut_off;           /* that its node does not answer was told */
+    bool was_given_up;         /* its object was removed though its node does not answer */
     struct follower *follower; /* NULL: its log is not read by the log API */
     struct pull *pull;         /* NULL: no shim is asked */
     struct log_rest *rest;     /* of a log whose shim is gone */
@@ -114,7 +117,7 @@ struct pod_gang {
     uint32_t n_ended;
     bool is_stopping;
     int64_t killed_us; /* when it was to be ended at once; 0: it was not */
-    int64_t launched_us;
+    int64_t launched_us, looked_us;
     struct event look_event, gone_event;
     char waits[SENTENCE_MOST]; /* as it was told */
     uint32_t waits_topic;
@@ -160,6 +163,10 @@ void tasks_see(struct pod_gang *g, const struct watch_event *event);
 void tasks_miss(struct pod_gang *g);
 /* Patience, lost nodes, and what the tasks wait for. */
 void tasks_look(struct pod_gang *g);
+/* Of pods that are to go, those go without their node that have lost it. */
+void tasks_give_up_lost(struct pod_gang *g);
+/* What is known is old: whatever had a time limit gets it anew. */
+void tasks_wake(struct pod_gang *g, int64_t now_us);
 bool tasks_all_started(const struct pod_gang *g);
 bool tasks_any_there(const struct pod_gang *g);
 bool tasks_any_untold(struct pod_gang *g); /* an end was seen, and waits for its log */

@@ -265,6 +265,32 @@ static void see_trouble(struct task_pod *task) {
     }
 }
 
+/* Nothing is decided here: a node may come back, and the cluster says when it is given up. */
+static void tell_node(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    char sentence[SENTENCE_MOST];
+
+    if (task->is_cut_off == task->pod.is_cut_off || task->has_end)
+        return;
+    task->is_cut_off = task->pod.is_cut_off;
+    if (task->is_cut_off)
+        snprintf(sentence, sizeof sentence,
+                 "the node %.80s of %s does not answer; the task is lost when the cluster gives "
+                 "the node up, which takes 5 minutes unless `tolerations` say otherwise",
+                 task->pod.node, task_label(task).text);
+    else
+        snprintf(sentence, sizeof sentence, "the node %.80s of %s answers again", task->pod.node,
+                 task_label(task).text);
+    g->gang.notice(g->gang.context, sentence);
+}
+
+static void see_deletion(struct task_pod *task) {
+    if (!task->pod.is_being_deleted)
+        task->deletion_seen_us = 0;
+    else if (task->deletion_seen_us == 0)
+        task->deletion_seen_us = clock_monotonic_us();
+}
+
 /* That it runs is told, and its log is read. */
 static void see_start(struct task_pod *task) {
     struct pod_gang *g = task->gang;
@@ -287,8 +313,10 @@ static void see_pod(struct task_pod *task, const struct pod *seen) {
     task->is_there = true;
     see_start(task);
     see_trouble(task);
+    see_deletion(task);
     if (seen->phase == POD_ENDED)
         see_over(task);
+    tell_node(task);
 }
 
 static struct task_pod *task_of(struct pod_gang *g, const struct node *object) {
@@ -407,14 +435,18 @@ static void lose_patience(struct pod_gang *g) {
     }
 }
 
+/* Its own time is over, and some more: by our clock, since that of the cluster may be another. */
+static bool is_overdue(const struct task_pod *task) {
+    return task->is_there && task->pod.is_being_deleted &&
+           gang_is_past(task->deletion_seen_us, task->pod.deletion_grace_s * 1000 + LOST_NODE_MS);
+}
+
 /* A node that is gone says nothing any more: its pods stay as they were, beyond their time. */
 static void look_for_lost_nodes(struct pod_gang *g) {
     for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
         struct task_pod *task = &g->tasks[rank];
 
-        if (!task->is_there || task->has_end || !task->pod.is_being_deleted ||
-            task->pod.deletion_us <= 0 ||
-            clock_wall_us() < task->pod.deletion_us + LOST_NODE_MS * 1000ll)
+        if (task->has_end || !is_overdue(task))
             continue;
         pod_vanished(&task->pod);
         see_over(task);
@@ -484,18 +516,55 @@ static void ignore(void *context, const struct api_answer *answer) {
     (void)context, (void)answer;
 }
 
-void tasks_kill(struct pod_gang *g) {
+static void tell_lost(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    char sentence[SENTENCE_MOST];
+
+    if (!pod_has_lost_its_node(&task->pod))
+        return;
+    snprintf(sentence, sizeof sentence,
+             "%s may still run on %.80s, which does not answer: the node ends it when it is back",
+             task_label(task).text, task->pod.node);
+    g->gang.left(g->gang.context, LEFT_LOST, sentence);
+}
+
+/* Removes the object of a pod without waiting for its node. */
+static void give_up(struct task_pod *task) {
     const struct api_resource pods = { .version = "v1",
                                        .plural = "pods",
-                                       .namespace = g->namespace };
+                                       .namespace = task->gang->namespace };
+    const struct api_delete how = { .propagation = API_DELETE_BACKGROUND, .uid = task->pod.uid };
 
+    if (!task->is_there || task->was_given_up)
+        return;
+    task->was_given_up = true;
+    tell_lost(task);
+    api_delete(task->gang->api, &pods, task->pod.name, &how, ignore, NULL);
+}
+
+void tasks_kill(struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        give_up(&g->tasks[rank]);
+}
+
+void tasks_give_up_lost(struct pod_gang *g) {
     for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
-        const struct task_pod *task = &g->tasks[rank];
-        const struct api_delete how = { .propagation = API_DELETE_BACKGROUND,
-                                        .uid = task->pod.uid };
+        struct task_pod *task = &g->tasks[rank];
 
-        if (task->is_there)
-            api_delete(g->api, &pods, task->pod.name, &how, ignore, NULL);
+        if (is_overdue(task) && pod_has_lost_its_node(&task->pod))
+            give_up(task);
+    }
+}
+
+void tasks_wake(struct pod_gang *g, int64_t now_us) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+        int64_t *const since[] = { &task->end_seen_us, &task->trouble_seen_us,
+                                   &task->deletion_seen_us };
+
+        for (size_t i = 0; i < ARRAY_LEN(since); i++)
+            if (*since[i] > 0)
+                *since[i] = now_us;
     }
 }
 

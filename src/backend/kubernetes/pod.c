@@ -148,14 +148,11 @@ static const struct node *condition_of(const struct node *status, const char *ty
 }
 
 /* Whether the container ended after somebody had asked for the pod's end. */
-static bool ended_by_deletion(const struct pod *pod, const struct node *metadata) {
-    const int64_t grace_s = number_of(metadata, "deletionGracePeriodSeconds", 0);
-    const int64_t sane = grace_s > 0 && grace_s < INT32_MAX ? grace_s : 0;
-
+static bool ended_by_deletion(const struct pod *pod) {
     if (!pod->is_being_deleted)
         return false;
     return pod->ended_us == 0 || pod->deletion_us == 0 ||
-           pod->ended_us >= pod->deletion_us - sane * US_PER_S;
+           pod->ended_us >= pod->deletion_us - pod->deletion_grace_s * US_PER_S;
 }
 
 static void say_memory(struct pod *pod) {
@@ -193,8 +190,8 @@ static void take_exit(struct pod *pod, const struct node *terminated) {
     }
 }
 
-static void take_terminated(struct pod *pod, const struct node *object,
-                            const struct node *terminated, const struct node *disruption) {
+static void take_terminated(struct pod *pod, const struct node *terminated,
+                            const struct node *disruption) {
     const int64_t code = number_of(terminated, "exitCode", 0);
 
     const char *message = text_of(terminated, "message");
@@ -206,7 +203,7 @@ static void take_terminated(struct pod *pod, const struct node *object,
     if (code == 0 || pod->end == POD_OOM || pod->end == POD_NOT_STARTED)
         return;
     /* A failure that was done to it is told by who did it. */
-    if (disruption || ended_by_deletion(pod, node_get(object, "metadata"))) {
+    if (disruption || ended_by_deletion(pod)) {
         end_with(pod, pod->if_gone);
         if (disruption)
             say_with(pod,
@@ -321,7 +318,10 @@ static void take_deletion(struct pod *pod, const struct node *metadata,
         disruption ? row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason"))
                    : NULL;
 
+    const int64_t grace_s = number_of(metadata, "deletionGracePeriodSeconds", 0);
+
     pod->is_being_deleted = text_of(metadata, "deletionTimestamp")[0] != '\0';
+    pod->deletion_grace_s = grace_s > 0 && grace_s < INT32_MAX ? grace_s : 0;
     pod->deletion_us = time_of(metadata, "deletionTimestamp");
     pod->if_gone = row ? row->end : POD_DELETED;
 }
@@ -364,6 +364,15 @@ static void take_pending(struct pod *pod, const struct node *spec, const struct 
     take_init(pod, spec, status);
 }
 
+/* The cluster takes back that a pod is ready when its node does not answer, and nothing else of it:
+ * its containers are as ready as they were when the node was last heard of. */
+static bool is_cut_off(const struct node *status) {
+    const struct node *ready = condition_of(status, "Ready", "False");
+
+    return ready && !is(ready, "reason", "ReadinessGatesNotReady") &&
+           condition_of(status, "ContainersReady", "True");
+}
+
 void pod_read(const struct node *object, const char *container, struct pod *out) {
     const struct node *metadata = node_get(object, "metadata"), *spec = node_get(object, "spec"),
                       *status = node_get(object, "status");
@@ -389,10 +398,11 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
     running = node_get(state, "running");
     out->restarts = (uint32_t)(number_of(seen, "restartCount", 0) & INT32_MAX);
     if (terminated && terminated->kind == NODE_MAP)
-        take_terminated(out, object, terminated, disruption);
+        take_terminated(out, terminated, disruption);
     else if (running && running->kind == NODE_MAP) {
         out->phase = POD_RUNNING;
         out->started_us = time_of(running, "startedAt");
+        out->is_cut_off = is_cut_off(status);
     } else
         take_pending(out, spec, status, own, seen);
     if (is(status, "phase", "Failed"))
@@ -403,9 +413,15 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
         take_failed(out, status);
 }
 
+bool pod_has_lost_its_node(const struct pod *pod) {
+    return pod->is_cut_off || (pod->is_being_deleted && pod->if_gone == POD_NODE_LOST);
+}
+
 void pod_vanished(struct pod *last) {
     if (last->end != POD_NOT_ENDED)
         return;
+    if (last->is_cut_off && last->if_gone != POD_EVICTED)
+        last->if_gone = POD_NODE_LOST;
     end_with(last, last->if_gone == POD_NOT_ENDED ? POD_DELETED : last->if_gone);
     if (last->end == POD_NODE_LOST)
         say(last, "the node of the pod is lost");

@@ -63,6 +63,8 @@ struct pod {
     bool is_being_deleted;        /* it may still run */
     enum pod_end if_gone;         /* how it ended, should it vanish or stay beyond deletion_us */
     int64_t deletion_us;          /* wall clock: when it should be gone; 0: it should not */
+    int64_t deletion_grace_s;     /* what it was given for that */
+    bool is_cut_off;              /* it runs, or did, on a node that does not answer any more */
     int64_t memory_limit;         /* bytes, of the container; 0: none is set */
     uint32_t restarts;            /* of the container */
     int64_t started_us, ended_us; /* wall clock of the node; 0: not known */
@@ -74,6 +76,9 @@ struct pod {
 
 /* `container` is looked at (NULL: the first). *out points into `object`. */
 void pod_read(const struct node *object, const char *container, struct pod *out);
+
+/* Whether its node cannot be waited for: it does not answer, or was given up by the cluster. */
+bool pod_has_lost_its_node(const struct pod *pod);
 
 /* What is known when the pod's object is gone while `last` was the last that was seen of it: its
  * end if it had one, else DELETED. */

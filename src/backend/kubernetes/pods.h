@@ -45,6 +45,7 @@ struct pods_options {
     const char *kubeconfig, *context; /* as of kubeconfig.h; NULL: as the settings or kubectl say */
     const char *namespace;            /* NULL: of the settings, else of the context */
     const char *image;                /* NULL: of the file, else of the settings */
+    const char *outputs_of;           /* the uuid of the run that has its outputs; NULL: it has */
     int64_t timeout_ms;               /* for all pods to run; negative: as long as it takes */
 };
 

@@ -34,6 +34,7 @@ struct watch {
     uint32_t failures;  /* in a row */
     int64_t opened_us;  /* monotonic: when the stream began */
     bool is_in_trouble; /* it was told */
+    bool has_synced;    /* it was let in */
     bool *was_freed;
 };
 
@@ -166,8 +167,10 @@ static void list_again(struct watch *watch) {
     watch->version = NULL;
 }
 
-/* Whether asking on is useless. Credentials and rights may come back, but nobody waits for that. */
-static bool is_final(const struct error *err) {
+/* Whether asking on is useless. Who never had the rights does not wait for them. */
+static bool is_final(const struct watch *watch, const struct error *err) {
+    if (err->code == ERROR_DENIED && watch->has_synced)
+        return false;
     return err->code != ERROR_UNAVAILABLE && err->code != ERROR_CONFLICT &&
            err->code != ERROR_EXHAUSTED;
 }
@@ -175,7 +178,7 @@ static bool is_final(const struct error *err) {
 static void on_failure(struct watch *watch, const struct error *err) {
     bool was_freed = false;
 
-    if (is_final(err)) {
+    if (is_final(watch, err)) {
         watch->observer.failed(watch->observer.context, err);
         return;
     }
@@ -247,6 +250,7 @@ static void on_list(void *context, const struct api_answer *answer) {
         return;
     replace(&watch->version, version->text);
     watch->is_in_trouble = false;
+    watch->has_synced = true;
     if (watch->observer.synced) {
         watch->was_freed = &was_freed;
         watch->observer.synced(watch->observer.context);
@@ -402,6 +406,14 @@ struct watch *watch_new(struct api *api, const struct api_resource *resource,
         abort();
     event_active(watch->step, 0, 0);
     return watch;
+}
+
+void watch_wake(struct watch *watch) {
+    api_cancel(watch->call);
+    watch->call = NULL;
+    watch->failures = 0;
+    buf_clear(&watch->decoder.rest);
+    event_active(watch->step, 0, 0);
 }
 
 void watch_free(struct watch *watch) {

@@ -15,7 +15,8 @@
  * `trouble` comes when the server cannot be asked, once for an outage; the watch goes on by itself
  * and `synced` or the next event says that it is over. `failed` comes when going on is useless
  * (403, 404: no such resource, no valid credentials); nothing comes after it, and the watch is then
- * to be freed.
+ * to be freed. Who was let in once is in trouble instead when it is not any more: credentials
+ * expire while a machine sleeps, and somebody logs in again.
  *
  * Only names, uids and versions are kept, not objects. watch_free may be called from any of the
  * callbacks; nothing comes after it.
@@ -46,6 +47,10 @@ struct watch;
 /* Copies what it is given. */
 struct watch *watch_new(struct api *api, const struct api_resource *resource,
                         const struct api_selector *selector, const struct watch_observer *observer);
+
+/* After a sleep: what the stream stood on is gone, mostly without a word, and would be waited for.
+ * It is asked for anew from where it was. */
+void watch_wake(struct watch *watch);
 
 /* Takes NULL. */
 void watch_free(struct watch *watch);

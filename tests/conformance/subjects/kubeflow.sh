@@ -60,26 +60,9 @@ test_pytorch_trains_in_pods() {
 
 # -- what goes wrong
 
-test_the_task_that_failed_first_is_named_with_its_code() {
-    in_namespace failure
-    job pytorch 'echo up; if [ "$RANK" = 2 ]; then sleep 1; echo broken; exit 3; fi; sleep 300'
-    submit job.yml --grace 2
-    expect_status 3
-    expect_blamed worker.1
-    expect_err 'exited with code 3'
-    expect_err 'stopped because of it: master\.0, worker\.0'
-    expect_nothing_left
-}
+test_the_task_that_failed_first_is_named_with_its_code() { expect_the_first_failure_to_be_named; }
 
-test_a_task_over_its_memory_limit_is_told_with_the_figure() {
-    in_namespace memory
-    job pytorch 'if [ "$RANK" = 1 ]; then exec tail /dev/zero; fi; sleep 300'
-    submit job.yml --grace 2
-    expect_status 137
-    expect_blamed worker.0
-    expect_err 'memory limit of 128 MiB'
-    expect_nothing_left
-}
+test_a_task_over_its_memory_limit_is_told_with_the_figure() { expect_the_memory_limit_to_be_told; }
 
 test_what_no_node_can_take_waits_with_the_figures_of_the_scheduler() {
     in_namespace large
@@ -109,15 +92,7 @@ test_a_command_that_is_not_in_the_image_is_told() {
     expect_nothing_left
 }
 
-test_a_pod_that_somebody_deletes_fails_the_run() {
-    in_namespace pod
-    start_long
-    kubectl delete "$(kubectl get pods -o name | grep worker-1)" --wait=false >/dev/null
-    attached
-    expect_status 125
-    expect_err 'worker\.1 was lost: somebody deleted the pod'
-    expect_nothing_left
-}
+test_a_pod_that_somebody_deletes_fails_the_run() { expect_a_deleted_pod_to_fail_the_run; }
 
 test_a_job_that_somebody_deletes_fails_the_run() {
     in_namespace job
@@ -129,38 +104,13 @@ test_a_job_that_somebody_deletes_fails_the_run() {
     expect_nothing_left
 }
 
-test_stopping_a_run_deletes_its_job() {
-    in_namespace stop
-    start_long
-    on_cluster stop 1
-    expect_status 0
-    expect_err 'run 1 was stopped'
-    expect_nothing_left
-}
+test_stopping_a_run_deletes_its_job() { expect_a_stop_to_leave_nothing; }
 
 # -- who watches it
 
-test_a_supervisor_that_is_killed_is_followed_by_another() {
-    in_namespace killed
-    start_long
-    kill -KILL "$(supervisor)"
-    attached
-    expect_status 0
-    expect_every_line_once
-    expect_nothing_left
-}
+test_a_supervisor_that_is_killed_is_followed_by_another() { expect_a_killed_supervisor_to_be_followed; }
 
-test_a_run_that_nobody_watches_goes_on_and_is_taken_over() {
-    in_namespace alone
-    start_long
-    leave_alone
-    on_cluster status 1
-    expect_out "nobody watches it here; 'myelin attach 1' does so again"
-    attached
-    expect_status 0
-    expect_every_line_once
-    expect_nothing_left
-}
+test_a_run_that_nobody_watches_goes_on_and_is_taken_over() { expect_an_unwatched_run_to_be_taken_over; }
 
 test_an_api_server_that_is_killed_and_comes_back_changes_nothing() {
     in_namespace outage

@@ -135,26 +135,9 @@ EOF
 
 # -- what goes wrong
 
-test_the_task_that_failed_first_is_named_with_its_code() {
-    in_namespace failure
-    job pytorch 'echo up; if [ "$RANK" = 2 ]; then sleep 1; echo broken; exit 3; fi; sleep 300'
-    submit job.yml --grace 2
-    expect_status 3
-    expect_blamed worker.1
-    expect_err 'exited with code 3'
-    expect_err 'stopped because of it: master\.0, worker\.0'
-    expect_nothing_left
-}
+test_the_task_that_failed_first_is_named_with_its_code() { expect_the_first_failure_to_be_named; }
 
-test_a_task_over_its_memory_limit_is_told_with_the_figure() {
-    in_namespace memory
-    job pytorch 'if [ "$RANK" = 1 ]; then exec tail /dev/zero; fi; sleep 300'
-    submit job.yml --grace 2
-    expect_status 137
-    expect_blamed worker.0
-    expect_err 'memory limit of 128 MiB'
-    expect_nothing_left
-}
+test_a_task_over_its_memory_limit_is_told_with_the_figure() { expect_the_memory_limit_to_be_told; }
 
 test_a_pod_that_the_quota_refuses_fails_the_run_with_the_sentence_of_the_cluster() {
     in_namespace quota
@@ -178,15 +161,7 @@ test_a_failed_attempt_is_followed_by_other_pods() {
     expect_nothing_left
 }
 
-test_a_pod_that_somebody_deletes_fails_the_run() {
-    in_namespace pod
-    start_long
-    kubectl delete "$(kubectl get pods -o name | grep worker-1)" --wait=false >/dev/null
-    attached
-    expect_status 125
-    expect_err 'worker\.1 was lost: somebody deleted the pod'
-    expect_nothing_left
-}
+test_a_pod_that_somebody_deletes_fails_the_run() { expect_a_deleted_pod_to_fail_the_run; }
 
 test_an_owner_that_somebody_deletes_fails_the_run() {
     in_namespace owner
@@ -198,26 +173,11 @@ test_an_owner_that_somebody_deletes_fails_the_run() {
     expect_nothing_left
 }
 
-test_stopping_a_run_leaves_nothing() {
-    in_namespace stop
-    start_long
-    on_cluster stop 1
-    expect_status 0
-    expect_err 'run 1 was stopped'
-    expect_nothing_left
-}
+test_stopping_a_run_leaves_nothing() { expect_a_stop_to_leave_nothing; }
 
 # -- who watches it
 
-test_a_supervisor_that_is_killed_is_followed_by_another() {
-    in_namespace killed
-    start_long
-    kill -KILL "$(supervisor)"
-    attached
-    expect_status 0
-    expect_every_line_once
-    expect_nothing_left
-}
+test_a_supervisor_that_is_killed_is_followed_by_another() { expect_a_killed_supervisor_to_be_followed; }
 
 # No node takes them, so that many cost little.
 test_a_supervisor_that_is_killed_while_it_makes_pods_is_followed_by_one_that_makes_the_rest() {
@@ -237,17 +197,7 @@ test_a_supervisor_that_is_killed_while_it_makes_pods_is_followed_by_one_that_mak
 some_pods() { [ -n "$(kubectl get pods -o name)" ]; }
 n_pods() { [ "$(kubectl get pods -o name | wc -l)" = "$1" ]; }
 
-test_a_run_that_nobody_watches_goes_on_and_is_taken_over() {
-    in_namespace alone
-    start_long
-    leave_alone
-    on_cluster status 1
-    expect_out "nobody watches it here; 'myelin attach 1' does so again"
-    attached
-    expect_status 0
-    expect_every_line_once
-    expect_nothing_left
-}
+test_a_run_that_nobody_watches_goes_on_and_is_taken_over() { expect_an_unwatched_run_to_be_taken_over; }
 
 test_a_pod_that_is_deleted_while_nobody_watches_is_missed() {
     in_namespace missed
