@@ -241,7 +241,8 @@ store_and_api() {
         --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/16 \
         --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged=true \
         --kubelet-client-certificate="$pki/kubelet-client.crt" --kubelet-client-key="$pki/kubelet-client.key" \
-        --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP
+        --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP \
+        --audit-policy-file="$here/config/audit.yaml" --audit-log-path="$state/log/audit"
 }
 
 controllers() {
@@ -321,14 +322,20 @@ simulated_nodes() { # how many
     if [ -x "$state/parts/kwok" ]; then
         start_part kwok
     elif [ "$1" -gt 0 ]; then
-        part kwok 1 "$cache/bin/kwok" --kubeconfig="$pki/admin.kubeconfig" --config="$here/config/stages.yaml" \
+        (cd "$pki" && certificate kwok /O=system:masters/CN=kwok) >>"$state/log/certificates" 2>&1
+        part kwok 1 "$cache/bin/kwok" --kubeconfig="$pki/kwok.kubeconfig" --config="$here/config/stages.yaml" \
             --manage-all-nodes=false --manage-nodes-with-label-selector=simulated=yes --cidr=10.128.0.1/16
     fi
     for ((n = has; n < $1; n++)); do simulated_node "$n"; done | grep . >"$state/nodes.yaml" &&
         { kubectl_here create -f "$state/nodes.yaml" >>"$state/log/nodes" 2>&1 || die "the nodes cannot be made; see $state/log/nodes"; }
     for ((n = $1; n < has; n++)); do echo "node/simulated-$n"; done | xargs -r "$cache/bin/kubectl" --kubeconfig "$pki/admin.kubeconfig" delete \
         >>"$state/log/nodes" 2>&1 || die "the nodes cannot be removed; see $state/log/nodes"
-    [ "$1" -eq 0 ] || wait_until 60 "the simulated nodes" kubectl_here wait --for=condition=Ready --timeout=1s nodes -l simulated=yes
+    wait_until 60 "the simulated nodes" simulated_are_ready "$1"
+}
+
+# `kubectl wait` asks for one after the other, which takes longer the more there are.
+simulated_are_ready() { # how many
+    [ "$(kubectl_here get nodes -l simulated=yes --no-headers 2>/dev/null | grep -cw Ready)" -eq "$1" ]
 }
 
 # -- all of it

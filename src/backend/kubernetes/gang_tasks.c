@@ -29,6 +29,30 @@ static uint32_t rank_of(const struct task_pod *task) {
 
 /* ---- ends ---- */
 
+/* The end of a log is missing. The first is told with the reason; the others have the same one, and
+ * are counted when all have ended. */
+static void miss_log(struct task_pod *task, const char *why) {
+    struct pod_gang *g = task->gang;
+    char sentence[SENTENCE_MOST];
+
+    if (g->n_logs_missed++ > 0)
+        return;
+    snprintf(sentence, sizeof sentence, "the end of the log of %s may be missing: %.300s",
+             name_of(task).text, why);
+    g->gang.notice(g->gang.context, sentence);
+}
+
+static void count_missed_logs(struct pod_gang *g) {
+    char sentence[SENTENCE_MOST];
+
+    if (g->n_logs_missed < 2)
+        return;
+    snprintf(sentence, sizeof sentence, "the ends of the logs of %" PRIu32 " tasks may be missing",
+             g->n_logs_missed);
+    g->gang.notice(g->gang.context, sentence);
+    g->n_logs_missed = 0;
+}
+
 static void tell_end(struct task_pod *task, const struct task_end *end) {
     struct pod_gang *g = task->gang;
 
@@ -36,7 +60,8 @@ static void tell_end(struct task_pod *task, const struct task_end *end) {
     follower_free(task->follower);
     task->follower = NULL;
     task->is_ended = true;
-    g->n_ended++;
+    if (++g->n_ended == g->gang.n_tasks)
+        count_missed_logs(g);
     g->gang.ended(g->gang.context, rank_of(task), end);
     if (g->n_ended == g->gang.n_tasks)
         gang_delete(g);
@@ -130,13 +155,8 @@ void tasks_tell_ends(struct pod_gang *g) {
             end.message = "its pod was deleted with the rest";
         else if (task->pod.end == POD_DELETED && g->owner_says[0] && !g->is_owner_there)
             end.message = g->owner_says; /* it went with its owner */
-        if (task->follower && !task->is_log_done) {
-            char sentence[SENTENCE_MOST];
-
-            snprintf(sentence, sizeof sentence, "the end of the log of %s could not be read",
-                     name_of(task).text);
-            g->gang.notice(g->gang.context, sentence);
-        }
+        if (task->follower && !task->is_log_done)
+            miss_log(task, "it could not be read in time");
         tell_end(task, &end);
         if (rank_of(task) == 0)
             end_those_it_speaks_for(g, &end);
@@ -180,16 +200,12 @@ static void on_output(void *context, const char *bytes, size_t n) {
 static void on_log_done(void *context, const char *trouble) {
     struct task_pod *task = context;
     struct pod_gang *g = task->gang;
-    char sentence[SENTENCE_MOST];
 
     task->is_log_done = true;
     /* A pod that was removed with its log needs no explanation beyond its end. */
     if (trouble && task->pod.end != POD_DELETED && task->pod.end != POD_NOT_STARTED &&
-        !g->is_stopping) {
-        snprintf(sentence, sizeof sentence, "the end of the log of %s may be missing: %.300s",
-                 name_of(task).text, trouble);
-        g->gang.notice(g->gang.context, sentence);
-    }
+        !g->is_stopping)
+        miss_log(task, trouble);
     tasks_tell_ends(g);
 }
 
