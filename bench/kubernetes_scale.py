@@ -161,7 +161,7 @@ class Scale:
         memory.close()
         after = os.times()
         cpu = after.children_user + after.children_system - before.children_user - before.children_system
-        calls = audit.calls(self.namespace, lambda event: event["userAgent"].startswith("myelin/"))
+        calls = audit.calls(self.namespace, lambda event: event.get("userAgent", "").startswith("myelin/"))
         return Measured(created, ended, pods, calls, cpu, memory.mb, memory.most)
 
     def reap(self, start):
@@ -189,7 +189,7 @@ class Scale:
             self.bench.server.create(connection, job)
         created, ended, pods = self.until_all_ended(start)
         cpu = cpu_of(operator[0]) - before
-        calls = audit.calls(self.namespace, lambda event: event["user"]["username"] == OPERATOR)
+        calls = audit.calls(self.namespace, lambda event: event.get("user", {}).get("username") == OPERATOR)
         memory.close()
         connection.close()
         self.bench.delete_all("pytorchjobs")
