@@ -82,7 +82,7 @@ class Memory:
         self.thread.start()
 
     def look(self):
-        while not self.is_over.wait(0.5):
+        while not self.is_over.wait(2):
             found = self.find()
             self.mb, self.most = max(self.mb, sum(map(owned_mb, found))), max(self.most, len(found))
 
