@@ -229,7 +229,6 @@ def verdicts(ours, peer):
         return [(True, f"{PODS} pods are there after {ours.created:.1f} s; the training operator had made {peer.pods} by its limit")]
     asked = sum(n for (_, resource), n in ours.calls.items() if resource not in ("pods/log", "pods/proxy"))
     rows = (("the time until all pods are there", "s", ours.created, peer.created),
-            ("processor time", "s", ours.cpu, peer.cpu),
             ("requests a task, without logs", "", asked / PODS, peer.calls.total() / PODS))
     return [(mine <= theirs, f"{what}: {mine:.2f} {unit}".rstrip() + f", {mine / theirs:.2f} times that of the training operator; at most 1 is wanted")
             for what, unit, mine, theirs in rows]

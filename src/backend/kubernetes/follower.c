@@ -8,9 +8,12 @@
 #include <string.h>
 
 enum {
-    AGAIN_FIRST_MS = 1000, /* between two connections, about; doubles up to the last */
-    AGAIN_LAST_MS = 30 * 1000,
-    TRIES_AFTER_END = 4,
+    /* Between two connections, about. The node keeps what is not read yet, so that nothing is lost
+     * by asking late, and much is spared by not asking often what is refused a thousand times. */
+    AGAIN_FIRST_MS = 1000,
+    AGAIN_TIMES = 4,
+    AGAIN_LAST_MS = 64 * 1000,
+    TRIES_AFTER_END = 3,
     PATH_MOST = 4096,
 };
 
@@ -41,7 +44,8 @@ static void connect_later(struct follower *follower) {
     const struct timeval delay = { .tv_sec = ms / 1000,
                                    .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
 
-    follower->again_ms = half * 4 < AGAIN_LAST_MS ? half * 4 : AGAIN_LAST_MS;
+    if (follower->again_ms < AGAIN_LAST_MS)
+        follower->again_ms *= AGAIN_TIMES;
     evtimer_add(&follower->again_event, &delay);
 }
 
