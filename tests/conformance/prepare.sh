@@ -117,25 +117,37 @@ python_of() {
     return 1
 }
 
-# The environment of a version, made anew when libmyelin or the package has changed.
+# The environment of a version. The package is installed anew when libmyelin or it has changed, what it is built and tested
+# with only when the interpreter has.
 sdk_venv() { # version
-    local python folder="$CACHE/venvs/sdk-$1" stamp
+    local python folder="$CACHE/venvs/sdk-$1" tools="setuptools wheel pytest" stamp
     python=$(python_of "$1") || return 0
-    stamp=$("$python" --version; sed -n '/^sdk_venv/,/^}/p' "$root/tests/conformance/prepare.sh" | cksum; cd "$root/sdk" && find c python -type f ! -path '*/__pycache__/*' ! -path '*/build/*' \
-        ! -path '*.egg-info/*' -exec sha256sum {} + | sort | sha256sum)
+    stamp="$("$python" --version) $tools"
+    if [ "$(cat "$folder/stamp.tools" 2>/dev/null)" != "$stamp" ]; then
+        rm -rf "$folder"
+        mkdir -p "$CACHE/venvs"
+        # shellcheck disable=SC2086
+        "$python" -m venv "$folder" &&
+            again 600 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check $tools || return 1
+        printf '%s\n' "$stamp" >"$folder/stamp.tools"
+    fi
+    stamp=$(sed -n '/^sdk_package/,/^}/p' "$root/tests/conformance/prepare.sh" | cksum; cd "$root/sdk" && find c python -type f ! -path '*/__pycache__/*' \
+        ! -path '*/build/*' ! -path '*.egg-info/*' -exec sha256sum {} + | sort | sha256sum)
     [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ] && return 0
     echo "  installing the package for Python $1"
-    rm -rf "$folder" "$CACHE/sdk-source"
-    mkdir -p "$CACHE/venvs"
-    cp -r "$root/sdk" "$CACHE/sdk-source"
-    # What was built here before would be taken for what the sources give.
-    rm -rf "$CACHE/sdk-source/python/build" "$CACHE"/sdk-source/python/*.egg-info
-    "$python" -m venv "$folder" &&
-        again 600 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check setuptools wheel pytest &&
-        again 600 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-            "$CACHE/sdk-source/python" &&
-        rm -rf "$folder/tests" && cp -r "$root/sdk/python/tests" "$folder/tests" &&
-        rm -rf "$folder/source" "$CACHE/sdk-source" && cp -r "$root/sdk" "$folder/source" &&
-        rm -rf "$folder/source/python/build" &&
-        printf '%s\n' "$stamp" >"$folder/stamp"
+    rm -f "$folder/stamp"
+    sdk_package "$folder" && printf '%s\n' "$stamp" >"$folder/stamp"
+}
+
+# From a copy of the sources: what was built there before would be taken for what they give.
+sdk_package() { # environment
+    local status
+    rm -rf "$1/tests" "$1/source" "$CACHE/sdk-source"
+    cp -r "$root/sdk" "$1/source" && rm -rf "$1/source/python/build" "$1"/source/python/*.egg-info
+    cp -r "$1/source" "$CACHE/sdk-source" &&
+        again 600 "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+            "$CACHE/sdk-source/python" && cp -r "$root/sdk/python/tests" "$1/tests"
+    status=$?
+    rm -rf "$CACHE/sdk-source"
+    return "$status"
 }
