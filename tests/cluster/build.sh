@@ -10,6 +10,8 @@ programs="kubernetes         .
           training-operator  github.com/kubeflow/training-operator/cmd/training-operator.v1
           mpi-operator       github.com/kubeflow/mpi-operator/cmd/mpi-operator
           coredns            ."
+# What only those build who ask for nodes that are not there.
+simulator="kwok              sigs.k8s.io/kwok/cmd/kwok"
 
 # The parts of Kubernetes that the one executable is called by.
 parts="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl"

@@ -241,7 +241,8 @@ store_and_api() {
         --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/16 \
         --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged=true \
         --kubelet-client-certificate="$pki/kubelet-client.crt" --kubelet-client-key="$pki/kubelet-client.key" \
-        --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP
+        --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP \
+        --audit-policy-file="$here/config/audit.yaml" --audit-log-path="$state/log/audit"
 }
 
 controllers() {
@@ -293,6 +294,48 @@ mpi_operator() {
         rolled_out mpi-operator mpi-operator
     fi
     rolled_out kubeflow training-operator
+}
+
+# -- nodes that are not there
+
+# A node of kwok: its label is what a pod selects it by, its taint keeps away all that do not.
+simulated_node() { # number
+    cat <<EOF
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: simulated-$1
+  labels: {simulated: "yes", kubernetes.io/os: linux, kubernetes.io/arch: amd64, kubernetes.io/hostname: simulated-$1}
+spec:
+  taints: [{key: simulated, value: "yes", effect: NoSchedule}]
+status:
+  capacity: &has {cpu: "64", memory: 256Gi, ephemeral-storage: 500Gi, pods: "110", nvidia.com/gpu: "8"}
+  allocatable: *has
+EOF
+}
+
+# The nodes have no address: what is asked of a pod there, as its log, is refused at once and not sent to a real node.
+simulated_nodes() { # how many
+    local n has
+    has=$(kubectl_here get nodes -l simulated=yes -o name | wc -l)
+    if [ -x "$state/parts/kwok" ]; then
+        start_part kwok
+    elif [ "$1" -gt 0 ]; then
+        (cd "$pki" && certificate kwok /O=system:masters/CN=kwok) >>"$state/log/certificates" 2>&1
+        part kwok 1 "$cache/bin/kwok" --kubeconfig="$pki/kwok.kubeconfig" --config="$here/config/stages.yaml" \
+            --manage-all-nodes=false --manage-nodes-with-label-selector=simulated=yes --cidr=10.128.0.1/16
+    fi
+    for ((n = has; n < $1; n++)); do simulated_node "$n"; done | grep . >"$state/nodes.yaml" &&
+        { kubectl_here create -f "$state/nodes.yaml" >>"$state/log/nodes" 2>&1 || die "the nodes cannot be made; see $state/log/nodes"; }
+    for ((n = $1; n < has; n++)); do echo "node/simulated-$n"; done | xargs -r "$cache/bin/kubectl" --kubeconfig "$pki/admin.kubeconfig" delete \
+        >>"$state/log/nodes" 2>&1 || die "the nodes cannot be removed; see $state/log/nodes"
+    wait_until 60 "the simulated nodes" simulated_are_ready "$1"
+}
+
+# `kubectl wait` asks for one after the other, which takes longer the more there are.
+simulated_are_ready() { # how many
+    [ "$(kubectl_here get nodes -l simulated=yes --no-headers 2>/dev/null | grep -cw Ready)" -eq "$1" ]
 }
 
 # -- all of it

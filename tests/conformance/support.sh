@@ -11,6 +11,7 @@
 #   environments  further ones, which its laws find by `environment NAME`
 #   once       the laws that are slow and the same for every user: tested as one user only
 #   alone      `yes`: its laws bring the users they need, and are tested once, as who started them
+#   lane       with which other subjects it takes turns (machine); those of two lanes run at the same time
 #   limit      the seconds that one law may take (120)
 
 # Runs myelin; leaves its output in the files out and err, and its exit status in $status. The

@@ -686,6 +686,7 @@ struct stream {
     char text[256];
     int n_pieces, is_open;
     int free_at, stop_at;
+    bool is_asked_once;
 };
 
 static void on_open(void *context) {
@@ -715,7 +716,7 @@ static void on_stream_done(void *context, const struct api_answer *answer) {
 }
 
 static void follow(struct fixture *f, struct stream *s) {
-    const struct api_sink sink = { on_open, on_bytes, on_stream_done, s };
+    const struct api_sink sink = { on_open, on_bytes, on_stream_done, s, s->is_asked_once };
 
     s->f = f;
     f->is_done = 0;
@@ -795,6 +796,34 @@ static void a_refused_stream_has_the_servers_sentence(void **state) {
     assert_false(s.is_open);
     assert_int_equal(f->answer.err.code, ERROR_INVALID);
     contains(f->answer.err.message, "cannot read /api/v1/x: container is waiting to start");
+}
+
+static void a_stream_that_is_asked_once_is_refused_at_once(void **state) {
+    struct fixture *f = *state;
+    struct stream s = { .is_asked_once = true };
+
+    peer_say(f->peer, 500, "", STATUS(500, "InternalError", "the node does not answer"));
+    peer_stream(f->peer, "one", PEER_KEEP);
+    connect_plainly(f);
+    follow(f, &s);
+    assert_int_equal(peer_count(f->peer), 1);
+    assert_int_equal(f->answer.err.code, ERROR_UNAVAILABLE);
+    contains(f->answer.err.message, "the node does not answer");
+    s.is_asked_once = false;
+    follow(f, &s);
+    assert_string_equal(s.text, "one");
+}
+
+static void a_stream_that_is_refused_for_now_is_asked_again(void **state) {
+    struct fixture *f = *state;
+    struct stream s = { 0 };
+
+    peer_say(f->peer, 500, "", STATUS(500, "InternalError", "the node does not answer"));
+    peer_stream(f->peer, "one", PEER_KEEP);
+    connect_plainly(f);
+    follow(f, &s);
+    assert_int_equal(peer_count(f->peer), 2);
+    assert_string_equal(s.text, "one");
 }
 
 /* ---- discovery ---- */
@@ -893,6 +922,8 @@ int main(void) {
         CASE(a_stream_ends_when_its_reader_has_enough),
         CASE(the_client_may_be_freed_while_bytes_come),
         CASE(a_refused_stream_has_the_servers_sentence),
+        CASE(a_stream_that_is_asked_once_is_refused_at_once),
+        CASE(a_stream_that_is_refused_for_now_is_asked_again),
         CASE(a_group_tells_its_kinds_the_preferred_version_first),
         CASE(a_group_that_a_cluster_lacks_has_no_kinds),
     };

@@ -277,6 +277,33 @@ static void a_log_that_is_cut_in_a_line_has_every_byte_once(void **state) {
     assert_string_equal(f->told, "submitted; +0 0:one| 0:two| 0:three| 0:four| ");
 }
 
+static void logs_that_cannot_be_read_are_told_of_once_with_the_reason(void **state) {
+    struct fixture *f = *state;
+
+    takes_job(f);
+    shows(f, LIST(JOB("2", "")),
+          LIST(MASTER("3", ENDED("Succeeded", "0")) "," WORKER("4", ENDED("Succeeded", "0"))));
+    say(f, LOG0, 404, STATUS(404, "NotFound", "the node has forgotten it"));
+    say(f, LOG1, 404, STATUS(404, "NotFound", "the node has forgotten it"));
+    launch(f);
+    wait_for(f, "ended 1");
+    contains(f->told, "the node has forgotten it (404); ");
+    contains(f->told, "notice: the ends of the logs of 2 tasks may be missing; ");
+    assert_null(strstr(strstr(f->told, "forgotten") + 1, "forgotten"));
+}
+
+static void a_log_that_is_refused_while_the_task_runs_comes_later(void **state) {
+    struct fixture *f = *state;
+
+    takes_job(f);
+    shows(f, LIST(JOB("2", "")), LIST(MASTER("3", RUNS)));
+    say(f, LOG0, 500, STATUS(500, "InternalError", "the node does not answer"));
+    hang(f, LOG0, "2026-03-01T12:00:01.5Z hello\n");
+    launch(f);
+    wait_for(f, "0:hello|");
+    assert_string_equal(f->told, "submitted; +0 0:hello| ");
+}
+
 static void who_takes_over_never_creates_and_repeats_no_byte(void **state) {
     struct fixture *f = *state;
 
@@ -430,6 +457,8 @@ int main(void) {
         CASE(memory_that_was_too_little_is_told_with_its_limit),
         CASE(a_job_that_is_deleted_takes_its_pods_with_it),
         CASE(a_log_that_is_cut_in_a_line_has_every_byte_once),
+        CASE(logs_that_cannot_be_read_are_told_of_once_with_the_reason),
+        CASE(a_log_that_is_refused_while_the_task_runs_comes_later),
         CASE(who_takes_over_never_creates_and_repeats_no_byte),
         CASE(a_stop_before_the_job_is_made_deletes_what_is_made),
         CASE(a_stop_before_anything_is_asked_makes_nothing),

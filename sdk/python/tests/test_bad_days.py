@@ -145,7 +145,9 @@ def test_a_fork_while_other_threads_log_leaves_a_child_that_can_log(stage):
         run = myelin.init()
         stop = threading.Event()
         def work():
-            while not stop.is_set(): run.log(a=1)
+            while not stop.is_set():
+                for _ in range(50): run.log(a=1)
+                time.sleep(0.0005)  # what is logged is read again below, by Python
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads: thread.start()
         for _ in range(30):

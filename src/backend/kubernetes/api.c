@@ -126,7 +126,8 @@ static bool is_asked_again(struct api_call *call, const struct http_answer *http
         return true;
     }
     /* Who follows a stream knows where to go on. */
-    if (!is_passing || call->was_open || call->tries >= call->api->options.tries)
+    if (!is_passing || call->was_open || call->sink.is_asked_once ||
+        call->tries >= call->api->options.tries)
         return false;
     if (after_s < 0)
         after_s = status_retry_after_s(status);

@@ -159,6 +159,9 @@ struct api_sink {
     bool (*bytes)(void *context, const char *bytes, size_t n);
     api_done *done; /* ERROR_NONE: closed cleanly by the server; UNAVAILABLE: cut or idle */
     void *context;
+    /* A stream that is not opened is told as that at once, whatever the reason: who follows a
+     * thousand of them asks again in his own time, and not ten times each time. */
+    bool is_asked_once;
 };
 enum api_idle { API_IDLE_LIMITED, API_IDLE_FOREVER };
 /* `path` with its query: api_path makes the one, api_query adds the other. */

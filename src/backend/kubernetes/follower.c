@@ -8,9 +8,12 @@
 #include <string.h>
 
 enum {
-    AGAIN_FIRST_MS = 500, /* between two connections; doubles up to the last */
-    AGAIN_LAST_MS = 15 * 1000,
-    TRIES_AFTER_END = 5,
+    /* Between two connections, about. The node keeps what is not read yet, so that nothing is lost
+     * by asking late, and much is spared by not asking often what is refused a thousand times. */
+    AGAIN_FIRST_MS = 1000,
+    AGAIN_TIMES = 4,
+    AGAIN_LAST_MS = 16 * 1000,
+    TRIES_AFTER_END = 3,
     PATH_MOST = 4096,
 };
 
@@ -35,12 +38,14 @@ static void finish(struct follower *follower, const char *trouble) {
     follower->observer.done(follower->observer.context, trouble); /* may free us */
 }
 
+/* Half of it is chance: what cut one cut all of them. */
 static void connect_later(struct follower *follower) {
-    const uint32_t ms = follower->again_ms;
+    const uint32_t half = follower->again_ms / 2, ms = half + arc4random_uniform(half + 1);
     const struct timeval delay = { .tv_sec = ms / 1000,
                                    .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
 
-    follower->again_ms = ms * 2 < AGAIN_LAST_MS ? ms * 2 : AGAIN_LAST_MS;
+    if (follower->again_ms < AGAIN_LAST_MS)
+        follower->again_ms *= AGAIN_TIMES;
     evtimer_add(&follower->again_event, &delay);
 }
 
@@ -89,7 +94,9 @@ static int write_path(const struct follower *follower, struct buf *path, struct 
 }
 
 static void connect_now(struct follower *follower) {
-    const struct api_sink sink = { .bytes = on_bytes, .done = on_done, .context = follower };
+    const struct api_sink sink = {
+        .bytes = on_bytes, .done = on_done, .context = follower, .is_asked_once = true
+    };
     AUTO(buf) path = BUF_INIT(PATH_MOST);
     struct error err;
 

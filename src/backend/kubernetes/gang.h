@@ -122,6 +122,7 @@ struct pod_gang {
     char waits[SENTENCE_MOST]; /* as it was told */
     uint32_t waits_topic;
     bool is_cut_off; /* that the cluster cannot be reached was told */
+    uint32_t n_logs_missed;
 };
 
 /* ---- gang.c ---- */

@@ -31,6 +31,30 @@ uint32_t task_rank(const struct task_pod *task) {
 
 /* ---- ends ---- */
 
+/* The end of a log is missing. The first is told with the reason; the others have the same one, and
+ * are counted when all have ended. */
+static void miss_log(struct task_pod *task, const char *why) {
+    struct pod_gang *g = task->gang;
+    char sentence[SENTENCE_MOST];
+
+    if (g->n_logs_missed++ > 0)
+        return;
+    snprintf(sentence, sizeof sentence, "the end of the log of %s may be missing: %.300s",
+             task_label(task).text, why);
+    g->gang.notice(g->gang.context, sentence);
+}
+
+static void count_missed_logs(struct pod_gang *g) {
+    char sentence[SENTENCE_MOST];
+
+    if (g->n_logs_missed < 2)
+        return;
+    snprintf(sentence, sizeof sentence, "the ends of the logs of %" PRIu32 " tasks may be missing",
+             g->n_logs_missed);
+    g->gang.notice(g->gang.context, sentence);
+    g->n_logs_missed = 0;
+}
+
 static void tell_end(struct task_pod *task, const struct task_end *end) {
     struct pod_gang *g = task->gang;
 
@@ -38,7 +62,8 @@ static void tell_end(struct task_pod *task, const struct task_end *end) {
     follower_free(task->follower);
     task->follower = NULL;
     task->is_ended = true;
-    g->n_ended++;
+    if (++g->n_ended == g->gang.n_tasks)
+        count_missed_logs(g);
     g->gang.ended(g->gang.context, task_rank(task), end);
     if (g->n_ended == g->gang.n_tasks)
         gang_delete(g);
@@ -147,13 +172,8 @@ void tasks_tell_ends(struct pod_gang *g) {
     while ((task = first_end(g)) && !is_held(task)) {
         const struct task_end end = told_end(task);
 
-        if (is_log_coming(task)) {
-            char sentence[SENTENCE_MOST];
-
-            snprintf(sentence, sizeof sentence, "the end of the log of %s could not be read",
-                     task_label(task).text);
-            g->gang.notice(g->gang.context, sentence);
-        }
+        if (is_log_coming(task))
+            miss_log(task, "it could not be read in time");
         tell_end(task, &end);
         if (task_rank(task) == 0)
             end_those_it_speaks_for(g, &end);
@@ -197,16 +217,12 @@ static void on_output(void *context, const char *bytes, size_t n) {
 static void on_log_done(void *context, const char *trouble) {
     struct task_pod *task = context;
     struct pod_gang *g = task->gang;
-    char sentence[SENTENCE_MOST];
 
     task->is_log_done = true;
     /* A pod that was removed with its log needs no explanation beyond its end. */
     if (trouble && task->pod.end != POD_DELETED && task->pod.end != POD_NOT_STARTED &&
-        !g->is_stopping) {
-        snprintf(sentence, sizeof sentence, "the end of the log of %s may be missing: %.300s",
-                 task_label(task).text, trouble);
-        g->gang.notice(g->gang.context, sentence);
-    }
+        !g->is_stopping)
+        miss_log(task, trouble);
     tasks_tell_ends(g);
 }
 

@@ -2,42 +2,15 @@
 # shellcheck shell=bash disable=SC2034
 # Horovod with PyTorch over gloo: the ranks meet at the rendezvous that myelin serves. The build has
 # MPI as well, so that a rank which was not told to use gloo fails.
-packages="python3-torch libtorch-dev python3-dev pybind11-dev openmpi-bin libopenmpi-dev cmake make g++
-    python3-venv python3-pip python3-setuptools python3-wheel python3-cloudpickle python3-cffi python3-psutil
-    python3-yaml python3-packaging"
+packages="${HOROVOD_PACKAGES:-} python3-venv"
 venv=horovod
 environments=sdk-3.11
 once=sixteen_ranks_train_one_model
 limit=300
 
-# Horovod comes as source only. It is compiled against Debian's PyTorch, which takes minutes, and the
-# wheel is kept as long as that PyTorch and the interpreter are the same.
-compile_horovod() { # source directory
-    export HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITH_MPI=1
-    export HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 MAKEFLAGS=-j2
-    cd "$1" && tar -xzf horovod-0.28.1.tar.gz --strip-components=1 &&
-        timeout 3600 "$PYTHON" setup.py bdist_wheel >"$CACHE/log" 2>&1 && return 0
-    tail -n 25 "$CACHE/log"
-    return 1
-}
-
-make_wheel() { # directory for it
-    local source status
-    compgen -G "$1/horovod-*.whl" >/dev/null && return 0
-    echo "  compiling Horovod"
-    source=$(mktemp -d "${TMPDIR:-/tmp}/conformance-horovod.XXXXXX")
-    again 600 "$PYTHON" -m pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-        --no-binary :all: -d "$source" horovod==0.28.1 &&
-        (compile_horovod "$source") && mkdir -p "$1" && mv "$source"/dist/horovod-*.whl "$1/"
-    status=$?
-    rm -rf "$source"
-    return "$status"
-}
-
 prepare() {
-    local wheels
-    wheels="$CACHE/wheels/$("$PYTHON" --version | tr ' ' -)-torch-$(dpkg-query -W -f '${Version}' python3-torch)"
-    make_wheel "$wheels" && make_venv horovod "$(echo "$wheels"/horovod-*.whl)" --system-site-packages && sdk_venv 3.11
+    local wheel
+    wheel=$(horovod_wheel) && make_venv horovod "$wheel" --system-site-packages && sdk_venv 3.11
 }
 
 # hvd_job CODE: a job whose ranks join, meet once, and then run the Python lines of CODE.

@@ -3,6 +3,10 @@
 # Runs on a real cluster, as jobs of Kubeflow's operators: they look like runs of this machine.
 . "$TESTS/conformance/cluster_runs.sh"
 backend=kubeflow
+packages+=" ${HOROVOD_PACKAGES:-}"
+
+# The image that trainings run in has Horovod, for the law that needs it.
+prepare() { cluster build && horovod_wheel >/dev/null && cluster start --while $$; }
 
 # -- each framework
 
