@@ -14,8 +14,11 @@
 #define POD_OUTPUTS   "/myelin/outputs"
 #define POD_LOGS      "/myelin/logs"
 #define POD_SPOOL     "/myelin/spool"
+#define POD_SHIM      "/myelin/shim"
 #define POD_DATA      "/data"
 #define POD_ARTIFACTS "/artifacts"
+
+#define ARCHITECTURE_LABEL "kubernetes.io/arch" /* of a node: "amd64" */
 
 enum { NATIVE_PORT = 2222, RENDEZVOUS_PORT = 2223 };
 
@@ -54,6 +57,14 @@ const char *scalar_text(const struct node *node, struct arena *arena);
 
 /* ---- pod.c ---- */
 
+/* What a pod has of the shim. */
+struct pod_shim {
+    const char *architecture;
+    const char *config_map; /* which has it */
+    const char *key;        /* by which that has it for the architecture */
+    struct variables variables;
+};
+
 /* The pods of some tasks that are given the same. */
 struct pod_input {
     const struct profile *profile;
@@ -64,6 +75,7 @@ struct pod_input {
     uint16_t port;
     const struct variables *variables; /* NULL: none */
     const struct node *command;        /* NULL: the image's, or the operator's */
+    const struct pod_shim *shim;       /* NULL: none stands beside the task */
 };
 
 /* The variables of n tasks of one role that are given the same. */
@@ -75,13 +87,25 @@ struct tree pod_spec(struct build *build, const struct pod_input *input);
 /* The labels by which everything of the run is found. */
 struct tree run_labels(struct build *build);
 /* metadata of an object that is no pod. */
-struct tree object_metadata(struct build *build);
+struct tree object_metadata(struct build *build, const char *name);
 
 /* What a shell has to export before the command: those of the list that count. */
 const char *counted_exports(struct build *build, const struct variables *variables);
 /* The words of the plan's command, behind a shell where one is needed for itself or for
  * `exports`, a piece of script that ends in "; " or is empty. */
 struct node task_command(struct build *build, const char *exports);
+
+/* ---- shim.c ---- */
+
+/* Says for which nodes there is no shim. */
+void shim_check(struct build *build);
+/* The ConfigMap that holds it, for every architecture that a task of the plan has. */
+struct node shim_config_map(struct build *build, const struct tree *metadata);
+const char *shim_config_map_name(struct build *build);
+/* That of one task. */
+struct pod_shim shim_of(struct build *build, uint32_t rank);
+/* The command behind the shim. */
+struct node shim_command(struct build *build, const struct node *command);
 
 /* ---- the targets ---- */
 

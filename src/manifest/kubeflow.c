@@ -335,7 +335,7 @@ static void add_mpi_fields(struct build *build, struct tree *spec) {
 void build_kubeflow(struct build *build) {
     struct replica_type types[ROLE_COUNT];
     struct tree object = tree_map(build->arena), spec = tree_map(build->arena);
-    struct tree metadata = object_metadata(build);
+    struct tree metadata = object_metadata(build, build->out->name);
     struct error err;
     size_t n = find_types(build, types, &err);
 

@@ -145,10 +145,14 @@ static void check(struct build *build) {
                            "made for one run",
                            build->plan->n_tasks, MANIFEST_PODS_MAX);
     pods_check(build);
+    if (build->input->target == MANIFEST_NATIVE && build->cluster->has_shim)
+        shim_check(build);
 }
 
 static void note_common(struct build *build) {
-    if (!build->cluster->outputs.claim)
+    const bool they_come_here = !build->kind && build->cluster->has_shim;
+
+    if (!build->cluster->outputs.claim && !they_come_here)
         build_note(build, "what tasks write to " POD_OUTPUTS
                           " goes with their pods, and each task has its own: to keep it, name a "
                           "claim in `kubernetes.outputs` of config.yml");

@@ -5,8 +5,9 @@
  *
  *   MANIFEST_KUBEFLOW   one object of the operator's: TFJob, PyTorchJob, MXJob or MPIJob. The
  *                       operator makes the pods, and wires them.
- *   MANIFEST_NATIVE     a Pod for each task, a headless Service that gives them names, and a
- *                       ConfigMap that owns both. The wiring is ours.
+ *   MANIFEST_NATIVE     a Pod for each task, a headless Service that gives them names, a ConfigMap
+ *                       that owns all, and one with the shim (docs/shim.md), which starts the tasks
+ *                       and brings back what they leave. The wiring is ours. Pods stand last.
  *
  * What a target cannot express is an error with its place in the polyaxonfile and the way out;
  * nothing is changed silently. What is lost without anybody's mistake is a note.
@@ -54,6 +55,7 @@ struct manifest_run {
     const char *owner, *project;
     const char *outputs_of; /* the uuid of the run whose outputs it goes on with; NULL: its own */
     const char *owner_uid;  /* native: the uid of the ConfigMap once it exists; NULL: not yet */
+    const char *shim_key;   /* native: 32 hexadecimal digits, by which we are known; NULL: zeros */
 };
 
 struct manifest_input {

@@ -4,9 +4,7 @@
  * each other by names of a headless Service, `worker-2.<name of the run>`, which exist before a
  * pod is ready: training starts when all have found each other, not the reverse.
  *
- * The shim, which is to start the tasks and to serve Horovod's rendezvous on the master, belongs
- * in front of the words of task_command() in add_pod(), with its volume beside those of pod_spec().
- * Until then the image's own programs are all that runs.
+ * The shim stands before each command, unless the settings switch it off: shim.c.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -45,7 +43,7 @@ static void add_object(struct build *build, const char *kind, const struct tree 
 /* The owner of the rest, with the plan for who looks at the cluster alone. */
 static void add_config_map(struct build *build) {
     AUTO(buf) text = BUF_INIT(PLAN_JSON_MAX);
-    struct tree metadata = object_metadata(build), data = tree_map(build->arena);
+    struct tree metadata = object_metadata(build, build->out->name), data = tree_map(build->arena);
     struct json json;
     struct error err;
 
@@ -56,8 +54,16 @@ static void add_config_map(struct build *build) {
     add_object(build, "ConfigMap", &metadata, "data", &data);
 }
 
+/* The second one, since what the shim is does not belong beside a plan that people read. */
+static void add_shim(struct build *build) {
+    struct tree metadata = object_metadata(build, shim_config_map_name(build));
+
+    add_owner(build, &metadata);
+    *VEC_PUSH(&build->objects) = shim_config_map(build, &metadata);
+}
+
 static void add_service(struct build *build) {
-    struct tree metadata = object_metadata(build), spec = tree_map(build->arena);
+    struct tree metadata = object_metadata(build, build->out->name), spec = tree_map(build->arena);
     struct tree selector = tree_map(build->arena), ports = tree_list(build->arena);
     struct tree port = tree_map(build->arena);
 
@@ -89,7 +95,10 @@ static struct tree named_metadata(struct build *build, const struct pod_input *i
 
 static void add_pod(struct build *build, uint32_t rank, const struct variables *variables) {
     const struct task *task = &build->plan->tasks[rank];
-    const struct node command = task_command(build, "");
+    const bool has_shim = build->cluster->has_shim;
+    const struct node own = task_command(build, "");
+    const struct node command = has_shim ? shim_command(build, &own) : own;
+    const struct pod_shim shim = has_shim ? shim_of(build, rank) : (struct pod_shim){ 0 };
     const char *hostname =
         arena_printf(build->arena, "%s-%" PRIu32, role_name(task->role), task->index);
     const struct pod_input input = {
@@ -101,6 +110,7 @@ static void add_pod(struct build *build, uint32_t rank, const struct variables *
         .port = NATIVE_PORT,
         .variables = variables,
         .command = &command,
+        .shim = has_shim ? &shim : NULL,
     };
     struct tree metadata = named_metadata(build, &input, hostname), spec = pod_spec(build, &input);
 
@@ -116,6 +126,8 @@ void build_native(struct build *build) {
     struct error err;
 
     add_config_map(build);
+    if (build->cluster->has_shim)
+        add_shim(build);
     add_service(build);
     for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++) {
         struct variables variables;
@@ -129,6 +141,9 @@ void build_native(struct build *build) {
     if (build->plan->framework == FRAMEWORK_HOROVOD)
         build_note(build, "nothing serves Horovod's rendezvous in these pods: serve it yourself at "
                           "HOROVOD_GLOO_RENDEZVOUS_ADDR, or use `backend: kubeflow`");
+    if (!build->cluster->has_shim)
+        build_note(build, "`kubernetes.shim` of config.yml is false: metrics, params and artifacts "
+                          "stay in the pods");
     if (!build->cluster->queue && !build->cluster->scheduler && build->plan->n_tasks > 1)
         build_note(build, "nothing places these pods together: name Kueue's queue or a gang "
                           "scheduler in `kubernetes` of config.yml");

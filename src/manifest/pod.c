@@ -4,6 +4,7 @@
 
 #include "codec/json.h"
 #include "manifest/build.h"
+#include "shim/frame.h"
 
 enum { DATA_PATHS_MAX = 64 << 10 };
 
@@ -20,10 +21,10 @@ struct tree run_labels(struct build *build) {
     return labels;
 }
 
-struct tree object_metadata(struct build *build) {
+struct tree object_metadata(struct build *build, const char *name) {
     struct tree metadata = tree_map(build->arena), labels = run_labels(build);
 
-    tree_text(&metadata, "name", build->out->name);
+    tree_text(&metadata, "name", name);
     tree_text(&metadata, "namespace", build->out->namespace);
     tree_text(&labels, KUEUE_QUEUE, build->kind ? build->cluster->queue : NULL);
     tree_put(&metadata, "labels", tree_node(&labels));
@@ -177,8 +178,26 @@ static void add_refs(struct build *build, struct volumes *to, const struct node 
     }
 }
 
-static struct volumes pod_volumes(struct build *build, const struct profile *profile) {
+/* Whoever the task runs as may start it, and nobody may change it. */
+static void add_shim(struct build *build, struct volumes *to, const struct pod_shim *shim) {
+    struct tree volume = tree_map(build->arena), source = tree_map(build->arena);
+    struct tree items = tree_list(build->arena), item = tree_map(build->arena);
+
+    tree_text(&item, "key", shim->key);
+    tree_text(&item, "path", "shim");
+    tree_add(&items, tree_node(&item));
+    tree_text(&source, "name", shim->config_map);
+    tree_int(&source, "defaultMode", 0555);
+    tree_put(&source, "items", tree_node(&items));
+    tree_text(&volume, "name", "shim");
+    tree_put(&volume, "configMap", tree_node(&source));
+    tree_add(&to->volumes, tree_node(&volume));
+    add_mount(build, to, "shim", POD_SHIM, NULL, true);
+}
+
+static struct volumes pod_volumes(struct build *build, const struct pod_input *input) {
     const struct kubernetes_settings *cluster = build->cluster;
+    const struct profile *profile = input->profile;
     struct volumes to = { tree_list(build->arena), tree_list(build->arena) };
 
     add_empty(build, &to, "myelin", NULL, 0);
@@ -186,6 +205,10 @@ static struct volumes pod_volumes(struct build *build, const struct profile *pro
     add_mount(build, &to, "myelin", POD_SPOOL, "spool", false);
     add_empty(build, &to, "shm", "Memory", cluster->shm_mib);
     add_mount(build, &to, "shm", "/dev/shm", NULL, false);
+    if (cluster->has_read_only_root)
+        add_mount(build, &to, "myelin", "/tmp", "tmp", false);
+    if (input->shim)
+        add_shim(build, &to, input->shim);
     add_outputs(build, &to);
     add_refs(build, &to, profile->given[ATTRIBUTE_DATA_REFS], cluster->data, cluster->n_data,
              "data", POD_DATA);
@@ -331,42 +354,97 @@ struct node task_command(struct build *build, const char *exports) {
 
 /* ---- the pod ---- */
 
+static void add_environment(struct build *build, struct tree *map, const struct pod_input *input) {
+    const struct node *const *given = input->profile->given;
+    struct tree env = tree_list(build->arena), from = tree_list(build->arena);
+
+    for (size_t i = 0; input->shim && i < input->shim->variables.len; i++)
+        add_variable(build, &env, &input->shim->variables.list[i]);
+    for (size_t i = 0; input->variables && i < input->variables->len; i++)
+        add_variable(build, &env, &input->variables->list[i]);
+    tree_filled(map, "env", &env);
+    add_refs_from(build, &from, given[ATTRIBUTE_SECRET_REFS], "secretRef");
+    add_refs_from(build, &from, given[ATTRIBUTE_CONFIG_MAP_REFS], "configMapRef");
+    tree_filled(map, "envFrom", &from);
+}
+
+static void add_port(struct build *build, struct tree *ports, const char *name, uint16_t number) {
+    struct tree port = tree_map(build->arena);
+
+    tree_text(&port, "name", name);
+    tree_int(&port, "containerPort", number);
+    tree_add(ports, tree_node(&port));
+}
+
+/* What the level `restricted` asks of a container; the rest stands in the pod. */
+static struct tree container_security(struct build *build) {
+    struct tree security = tree_map(build->arena), capabilities = tree_map(build->arena);
+    struct tree dropped = tree_list(build->arena);
+
+    if (build->cluster->is_restricted) {
+        tree_add_text(&dropped, "ALL");
+        tree_put(&capabilities, "drop", tree_node(&dropped));
+        tree_bool(&security, "allowPrivilegeEscalation", false);
+        tree_put(&security, "capabilities", tree_node(&capabilities));
+    }
+    if (build->cluster->has_read_only_root)
+        tree_bool(&security, "readOnlyRootFilesystem", true);
+    return security;
+}
+
 static struct node container(struct build *build, const struct pod_input *input,
                              const struct volumes *volumes) {
-    const struct node *const *given = input->profile->given;
-    struct tree map = tree_map(build->arena), env = tree_list(build->arena);
-    struct tree from = tree_list(build->arena), ports = tree_list(build->arena);
-    struct tree port = tree_map(build->arena);
+    struct tree map = tree_map(build->arena), ports = tree_list(build->arena);
     struct tree resources = resources_tree(build, &input->profile->resources);
+    struct tree security = container_security(build);
 
     tree_text(&map, "name", input->container);
     tree_text(&map, "image", build->image);
     if (input->command)
         tree_put(&map, "command", *input->command);
-    for (size_t i = 0; input->variables && i < input->variables->len; i++)
-        add_variable(build, &env, &input->variables->list[i]);
-    tree_filled(&map, "env", &env);
-    add_refs_from(build, &from, given[ATTRIBUTE_SECRET_REFS], "secretRef");
-    add_refs_from(build, &from, given[ATTRIBUTE_CONFIG_MAP_REFS], "configMapRef");
-    tree_filled(&map, "envFrom", &from);
-    if (input->port_name) {
-        tree_text(&port, "name", input->port_name);
-        tree_int(&port, "containerPort", input->port);
-        tree_add(&ports, tree_node(&port));
-        tree_put(&map, "ports", tree_node(&ports));
-    }
+    add_environment(build, &map, input);
+    if (input->port_name)
+        add_port(build, &ports, input->port_name, input->port);
+    if (input->shim)
+        add_port(build, &ports, "shim", SHIM_PORT);
+    tree_filled(&map, "ports", &ports);
     tree_filled(&map, "resources", &resources);
+    tree_filled(&map, "securityContext", &security);
     tree_put(&map, "volumeMounts", tree_node(&volumes->mounts));
     /* Without a message of its own the last lines of a task say why it failed. */
     tree_text(&map, "terminationMessagePolicy", "FallbackToLogsOnError");
     return tree_node(&map);
 }
 
-static void add_placement(struct build *build, struct tree *spec, const struct profile *profile) {
-    const struct node *const *given = profile->given;
+static struct tree pod_security(struct build *build) {
+    const struct kubernetes_settings *cluster = build->cluster;
+    struct tree security = tree_map(build->arena), profile = tree_map(build->arena);
+
+    if (cluster->is_restricted) {
+        tree_text(&profile, "type", "RuntimeDefault");
+        tree_bool(&security, "runAsNonRoot", true);
+        tree_put(&security, "seccompProfile", tree_node(&profile));
+    }
+    if (cluster->user != ABSENT)
+        tree_int(&security, "runAsUser", cluster->user);
+    if (cluster->group != ABSENT) {
+        tree_int(&security, "runAsGroup", cluster->group);
+        /* Else a new volume is root's, and the task cannot write to it. */
+        tree_int(&security, "fsGroup", cluster->group);
+        tree_text(&security, "fsGroupChangePolicy", "OnRootMismatch");
+    }
+    return security;
+}
+
+static void add_placement(struct build *build, struct tree *spec, const struct pod_input *input) {
+    const struct node *const *given = input->profile->given;
     struct tree selector = tree_map(build->arena), secrets = tree_list(build->arena);
 
     add_pairs(build, &selector, given[ATTRIBUTE_NODE_SELECTOR]);
+    /* A node of another processor could not start the shim. */
+    if (input->shim && !(given[ATTRIBUTE_NODE_SELECTOR] &&
+                         node_get(given[ATTRIBUTE_NODE_SELECTOR], ARCHITECTURE_LABEL)))
+        tree_text(&selector, ARCHITECTURE_LABEL, input->shim->architecture);
     tree_filled(spec, "nodeSelector", &selector);
     if (given[ATTRIBUTE_AFFINITY])
         tree_put(spec, "affinity", *given[ATTRIBUTE_AFFINITY]);
@@ -388,11 +466,13 @@ static void add_placement(struct build *build, struct tree *spec, const struct p
 
 struct tree pod_spec(struct build *build, const struct pod_input *input) {
     struct tree spec = tree_map(build->arena), containers = tree_list(build->arena);
-    struct volumes volumes = pod_volumes(build, input->profile);
+    struct volumes volumes = pod_volumes(build, input);
+    struct tree security = pod_security(build);
 
     tree_add(&containers, container(build, input, &volumes));
     tree_put(&spec, "containers", tree_node(&containers));
-    add_placement(build, &spec, input->profile);
+    add_placement(build, &spec, input);
+    tree_filled(&spec, "securityContext", &security);
     tree_put(&spec, "volumes", tree_node(&volumes.volumes));
     if (build->input->run.grace_s > 0)
         tree_int(&spec, "terminationGracePeriodSeconds", build->input->run.grace_s);

@@ -16,7 +16,15 @@
         .size = sizeof(struct S),                                                                  \
     }
 
-enum { DEADLINE_MAX = 365 * 24 * 3600, SHM_MIB_MAX = 1 << 24 };
+enum {
+    DEADLINE_MAX = 365 * 24 * 3600,
+    SHM_MIB_MAX = 1 << 24,
+    LINGER = 600,
+    LINGER_MAX = 30 * 24 * 3600,
+    LOG_LIMIT_MIB = 10 << 10,
+    LOG_LIMIT_MIB_MAX = 1 << 24,
+    ID_MAX = INT32_MAX, /* of a user or a group, to Kubernetes */
+};
 
 struct volume_fields {
     struct field_node claim, sub_path;
@@ -27,6 +35,12 @@ struct kubernetes_fields {
     struct field_node kubeconfig, context, namespace, image;
     struct field_node gpu_resource, tpu_resource, queue, scheduler;
     struct field_int deadline, shm;
+    struct field_bool shim;
+    struct field_node architecture;
+    struct field_int linger, log_limit;
+    struct field_bool restricted;
+    struct field_int run_as_user, run_as_group;
+    struct field_bool read_only_root;
     struct field_object outputs;       /* struct volume_fields */
     struct field_node data, artifacts; /* of names to volumes */
 };
@@ -38,6 +52,7 @@ struct home_fields {
 
 /* ---- the rows ---- */
 
+static const char *const architectures[] = { "amd64", "arm64", NULL };
 static const char *const places[] = { "this-machine", "kubernetes", NULL };
 
 static const struct field volume_rows[] = {
@@ -68,6 +83,23 @@ static const struct field kubernetes_rows[] = {
           .help = "seconds after which the cluster ends a run by itself; 0: never"),
     FIELD(kubernetes_fields, shm, .kind = FIELD_INT, .max = SHM_MIB_MAX, .fallback = "0",
           .help = "MiB of /dev/shm; 0: as much as the task's memory"),
+    FIELD(kubernetes_fields, shim, .kind = FIELD_BOOL, .fallback = "true",
+          .help = "whether pods of our own bring metrics and outputs back"),
+    FIELD(kubernetes_fields, architecture, .kind = FIELD_CHOICE, .choices = architectures,
+          .fallback = "amd64",
+          .help = "the processor of nodes that the file does not select by it"),
+    FIELD(kubernetes_fields, linger, .kind = FIELD_INT, .max = LINGER_MAX, .fallback = "600",
+          .help = "seconds that a pod keeps what nobody has fetched yet"),
+    FIELD(kubernetes_fields, log_limit, .kind = FIELD_INT, .min = 1, .max = LOG_LIMIT_MIB_MAX,
+          .fallback = "10240", .help = "MiB of log that a pod keeps"),
+    FIELD(kubernetes_fields, restricted, .kind = FIELD_BOOL, .fallback = "false",
+          .help = "whether pods are what the restricted pod security level asks for"),
+    FIELD(kubernetes_fields, run_as_user, .kind = FIELD_INT, .max = ID_MAX,
+          .help = "the number of the user that tasks run as"),
+    FIELD(kubernetes_fields, run_as_group, .kind = FIELD_INT, .max = ID_MAX,
+          .help = "the number of the group that tasks run as"),
+    FIELD(kubernetes_fields, read_only_root, .kind = FIELD_BOOL, .fallback = "false",
+          .help = "whether tasks can write to their volumes and /tmp alone"),
     FIELD(kubernetes_fields, outputs, .kind = FIELD_OBJECT, .schema = &volume_schema,
           .help = "where the outputs of runs are kept"),
     FIELD(kubernetes_fields, data, .kind = FIELD_MAP, .help = "the volumes of `data_refs`"),
@@ -166,6 +198,27 @@ static const char *or_else(struct field_node field, const char *otherwise) {
     return field.at ? field_text(field) : otherwise;
 }
 
+static int64_t int_or(struct field_int field, int64_t otherwise) {
+    return field.at ? field.value : otherwise;
+}
+
+/* What stands beside the task in a pod, and what the pod may do. */
+static void take_pods(struct decoder *decoder, const struct kubernetes_fields *fields,
+                      struct kubernetes_settings *out) {
+    out->has_shim = fields->shim.at ? fields->shim.value : out->has_shim;
+    out->architecture = or_else(fields->architecture, out->architecture);
+    out->linger_s = int_or(fields->linger, out->linger_s);
+    out->log_limit_mib = int_or(fields->log_limit, out->log_limit_mib);
+    out->is_restricted = fields->restricted.value;
+    out->has_read_only_root = fields->read_only_root.value;
+    out->user = int_or(fields->run_as_user, out->user);
+    out->group = int_or(fields->run_as_group, out->group);
+    if (out->is_restricted && out->user == 0)
+        diag_help(diag_error(decoder->diags, node_place(&fields->run_as_user.at->value),
+                             "`restricted` lets no task run as root"),
+                  "give another number than 0, or leave `run_as_user` out where the image has one");
+}
+
 static void take_kubernetes(struct decoder *decoder, const struct kubernetes_fields *fields,
                             struct kubernetes_settings *out) {
     check_object_name(decoder, fields->namespace);
@@ -181,6 +234,7 @@ static void take_kubernetes(struct decoder *decoder, const struct kubernetes_fie
     out->scheduler = field_text(fields->scheduler);
     out->deadline_s = fields->deadline.value;
     out->shm_mib = fields->shm.value;
+    take_pods(decoder, fields, out);
     if (fields->outputs.object)
         out->outputs =
             volume(decoder, NULL, fields->outputs.object, member_place(fields->outputs.at));
@@ -195,6 +249,11 @@ struct settings *settings_new(void) {
         abort();
     settings->kubernetes.gpu_resource = "nvidia.com/gpu";
     settings->kubernetes.tpu_resource = "google.com/tpu";
+    settings->kubernetes.has_shim = true;
+    settings->kubernetes.architecture = "amd64";
+    settings->kubernetes.linger_s = LINGER;
+    settings->kubernetes.log_limit_mib = LOG_LIMIT_MIB;
+    settings->kubernetes.user = settings->kubernetes.group = ABSENT;
     return settings;
 }
 

@@ -15,6 +15,14 @@
  *     scheduler: volcano               # a scheduler that places gangs whole
  *     deadline: 86400                  # seconds
  *     shm: 1024                        # MiB
+ *     shim: true                       # in pods of our own
+ *     architecture: amd64              # of nodes that the file does not select by it
+ *     linger: 600                      # seconds
+ *     log_limit: 10240                 # MiB
+ *     restricted: true                 # what the pod security level of that name asks for
+ *     run_as_user: 1000
+ *     run_as_group: 1000
+ *     read_only_root: true
  *     outputs: {claim: runs, sub_path: ada}
  *     data: {imagenet: {claim: datasets, sub_path: imagenet, read_only: true}}
  *     artifacts: {models: {claim: models}}
@@ -49,6 +57,13 @@ struct kubernetes_settings {
     const char *queue, *scheduler;
     int64_t deadline_s; /* after which the cluster ends a run by itself; 0: never */
     int64_t shm_mib;    /* the most that /dev/shm of a task takes; 0: as much as its memory */
+    /* Of pods of our own (docs/shim.md). */
+    bool has_shim;
+    const char *architecture; /* never NULL */
+    int64_t linger_s, log_limit_mib;
+    /* Of every pod. */
+    bool is_restricted, has_read_only_root;
+    int64_t user, group; /* ABSENT: the image's */
     struct volume_settings outputs;
     const struct volume_settings *data, *artifacts;
     uint32_t n_data, n_artifacts;

@@ -90,9 +90,12 @@ def start(pod, index, directory, name):
             value = {INDEX: str(index), "status.podIP": ADDRESS}[variable["valueFrom"]["fieldRef"]["fieldPath"]]
         assert variable["name"] not in known, "a name stands in a pod once"
         known[variable["name"]] = value
+    # The shim keeps its own variables, and starts the rest of the words.
+    known = {name: value for name, value in known.items() if not name.startswith("MYELIN_SHIM_")}
     before = set(directory.glob("dump.*"))
     environment = {"PATH": f"{directory}:/usr/bin:/bin", "DUMP": str(directory), **known}
     command = [expand(word, known) for word in container["command"]]
+    command = command[command[0] == "/myelin/shim/shim" :]
     subprocess.run(command, env=environment, cwd=directory, check=True, timeout=20)
     return sorted(set(directory.glob("dump.*")) - before, key=lambda path: path.stat().st_mtime_ns)
 

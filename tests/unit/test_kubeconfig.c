@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/kubernetes/base64.h"
+#include "base/base64.h"
 #include "backend/kubernetes/kubeconfig.h"
 #include "backend/kubernetes/plugin.h"
 

@@ -13,11 +13,13 @@
 #include <cmocka.h>
 
 #include "base/attr.h"
+#include "base/base64.h"
 #include "codec/yaml_write.h"
 #include "compile.h"
 #include "manifest/compare.h"
 #include "manifest/manifest.h"
 #include "manifest/variables.h"
+#include "shim/program.h"
 
 enum { ROUNDS = 200, TEXT_MAX = 1 << 16, WRITTEN_MAX = 8 << 20, LABEL_LENGTH_MAX = 63 };
 
@@ -452,6 +454,8 @@ static void what_cannot_be_expressed_is_told_with_its_place_and_the_way_out(void
           "`Big` is no name", "lower-case", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  service_account: A b\n", MANIFEST_NATIVE,
           "`A b` is no name of a service account", "lower-case", 6 },
+        { HEAD "build: {image: a}\nenvironment:\n  node_selector: {kubernetes.io/arch: s390x}\n",
+          MANIFEST_NATIVE, "no shim for nodes of `s390x`", "shim: false", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  data_refs: [d]\n", MANIFEST_NATIVE,
           "`data_refs` names `d`", "config.yml", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  resources:\n    gpu: {requests: 1, limits: 2}\n",
@@ -566,6 +570,138 @@ static void what_the_settings_say_reaches_every_pod(void **unused) {
     sources_release(&sources);
 }
 
+/* ---- the shim ---- */
+
+static struct manifest *build_with(const char *config, const char *text, struct plan **plan,
+                                   struct settings **settings) {
+    struct sources sources = { 0 };
+    struct diags *diags = diags_new();
+    struct manifest *manifest;
+
+    *settings =
+        settings_compile(&sources, sources_add(&sources, "c", config, strlen(config)), diags);
+    assert_non_null(*settings);
+    *plan = compile_text(text);
+    manifest = manifest_build(
+        &(struct manifest_input){ .plan = *plan, .settings = *settings, .run = run }, diags);
+    assert_non_null(manifest);
+    diags_free(diags);
+    sources_release(&sources);
+    return manifest;
+}
+
+static const struct node *container_of(const struct manifest *manifest, size_t i) {
+    struct found_pod pods[10];
+
+    assert_true(i < find_pods(manifest, pods));
+    return &node_get(pods[i].spec, "containers")->items[0];
+}
+
+static const char *variable_in(const struct manifest *manifest, size_t i, const char *name) {
+    const struct node *env = node_get(container_of(manifest, i), "env");
+
+    for (uint32_t k = 0; k < env->count; k++)
+        if (strcmp(text_at(&env->items[k], "name"), name) == 0)
+            return text_at(&env->items[k], "value");
+    return NULL;
+}
+
+#define GANG HEAD "build: {image: a}\nframework: pytorch\nenvironment: {replicas: {n_workers: 1}}\n"
+
+static void the_shim_of_a_pod_is_the_one_of_this_program(void **unused) {
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    AUTO_PTR(manifest) manifest = build_with("", GANG, &plan, &settings);
+    const struct node *map = &manifest->objects[1];
+    const char *encoded = text_at(node_get(map, "binaryData"), "shim-amd64");
+    const struct shim_program *program = shim_program_for("amd64");
+    char *bytes = malloc(strlen(encoded) / 4 * 3 + 4);
+    size_t n;
+
+    (void)unused;
+    assert_true(base64_decode(encoded, strlen(encoded), bytes, &n));
+    assert_int_equal(n, program->size);
+    assert_memory_equal(bytes, program->bytes, n);
+    free(bytes);
+    assert_true(node_get(map, "immutable")->truth);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(node_get(container_of(manifest, i), "command")->items[0].text,
+                            "/myelin/shim/shim");
+        assert_string_equal(node_get(container_of(manifest, i), "command")->items[1].text, "a");
+        assert_string_equal(variable_in(manifest, i, "MYELIN_SHIM_WAIT"),
+                            "master-0.myelin-0f8b3c1d2e4a-0");
+        assert_string_equal(variable_in(manifest, i, "MYELIN_SHIM_OUTPUTS"), "1");
+    }
+    assert_null(variable_in(manifest, 0, "MYELIN_SHIM_LEADER"));
+    assert_string_equal(variable_in(manifest, 1, "MYELIN_SHIM_LEADER"),
+                        "master-0.myelin-0f8b3c1d2e4a-0");
+}
+
+static void a_pod_goes_only_where_its_shim_can_run(void **unused) {
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    AUTO_PTR(manifest) manifest = build_with("", GANG, &plan, &settings);
+
+    (void)unused;
+    for (size_t i = 3; i < 5; i++) {
+        const struct node *selector = at(&manifest->objects[i], "spec.nodeSelector");
+
+        assert_int_equal(selector->count, 1);
+        assert_string_equal(node_get(selector, "kubernetes.io/arch")->text, "amd64");
+    }
+}
+
+static void where_the_settings_switch_the_shim_off_nothing_of_it_is_left(void **unused) {
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    AUTO_PTR(manifest)
+    manifest = build_with("kubernetes: {shim: false}", GANG, &plan, &settings);
+    bool is_told = false;
+
+    (void)unused;
+    for (size_t i = 0; i < manifest->n_objects; i++) {
+        AUTO(buf) text = BUF_INIT(WRITTEN_MAX);
+        struct error err;
+
+        assert_int_equal(yaml_write(&manifest->objects[i], &text, &err), 0);
+        assert_null(strcasestr(text.data, "shim"));
+    }
+    for (size_t i = 0; i < manifest->n_notes; i++)
+        is_told = is_told || strstr(manifest->notes[i], "stay in the pods");
+    assert_true(is_told);
+}
+
+static void a_claim_keeps_the_outputs_where_they_are(void **unused) {
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    AUTO_PTR(manifest)
+    manifest = build_with("kubernetes: {outputs: {claim: c}}", GANG, &plan, &settings);
+
+    (void)unused;
+    assert_null(variable_in(manifest, 0, "MYELIN_SHIM_OUTPUTS"));
+}
+
+static void restricted_pods_ask_for_what_their_level_allows(void **unused) {
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    AUTO_PTR(manifest)
+    manifest = build_with("kubernetes: {restricted: true, run_as_user: 7, run_as_group: 8, "
+                          "read_only_root: true}",
+                          GANG, &plan, &settings);
+    const struct node *pod = at(&manifest->objects[3], "spec.securityContext");
+    const struct node *own = node_get(container_of(manifest, 0), "securityContext");
+
+    (void)unused;
+    assert_true(node_get(pod, "runAsNonRoot")->truth);
+    assert_string_equal(text_at(pod, "seccompProfile.type"), "RuntimeDefault");
+    assert_int_equal(node_get(pod, "runAsUser")->integer, 7);
+    assert_int_equal(node_get(pod, "runAsGroup")->integer, 8);
+    assert_int_equal(node_get(pod, "fsGroup")->integer, 8);
+    assert_false(node_get(own, "allowPrivilegeEscalation")->truth);
+    assert_string_equal(at(own, "capabilities.drop")->items[0].text, "ALL");
+    assert_true(node_get(own, "readOnlyRootFilesystem")->truth);
+}
+
 static void the_owner_is_named_once_its_uid_is_known(void **unused) {
     AUTO_PTR(plan) plan = random_plan("pytorch", MANIFEST_NATIVE);
     AUTO_PTR(settings) settings = settings_new();
@@ -623,6 +759,11 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_expressed_is_told_with_its_place_and_the_way_out),
         cmocka_unit_test(a_kind_that_the_cluster_lacks_is_refused),
         cmocka_unit_test(what_the_settings_say_reaches_every_pod),
+        cmocka_unit_test(the_shim_of_a_pod_is_the_one_of_this_program),
+        cmocka_unit_test(a_pod_goes_only_where_its_shim_can_run),
+        cmocka_unit_test(where_the_settings_switch_the_shim_off_nothing_of_it_is_left),
+        cmocka_unit_test(a_claim_keeps_the_outputs_where_they_are),
+        cmocka_unit_test(restricted_pods_ask_for_what_their_level_allows),
         cmocka_unit_test(the_owner_is_named_once_its_uid_is_known),
         cmocka_unit_test(a_comparison_shows_what_differs_and_nothing_else),
     };

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "backend/kubernetes/pods.h"
+#include "backend/kubernetes/shim_key.h"
 #include "compile.h"
 #include "home.h"
 #include "peer.h"
@@ -184,31 +185,84 @@ static void the_owner_is_made_first_and_the_rest_names_it(void **state) {
     struct fixture *f = *state;
 
     peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
     for (int i = 0; i < 3; i++)
         peer_say(f->peer, 201, "", MADE("Pod", "x", UUID));
     say_watches(f);
     launch(f, 2);
     run_until(f->loop, &f->is_submitted);
-    assert_int_equal(peer_count(f->peer), 5);
+    assert_int_equal(peer_count(f->peer), 6);
     contains(peer_request(f->peer, 0), "POST /api/v1/namespaces/team/configmaps ");
     assert_null(strstr(peer_request(f->peer, 0), "ownerReferences"));
-    contains(peer_request(f->peer, 1), "POST /api/v1/namespaces/team/services ");
-    for (size_t i = 1; i < 5; i++)
+    contains(peer_request(f->peer, 1), "POST /api/v1/namespaces/team/configmaps ");
+    contains(peer_request(f->peer, 1), "\"binaryData\": {\"shim-amd64\": \"f0VMRg");
+    contains(peer_request(f->peer, 2), "POST /api/v1/namespaces/team/services ");
+    for (size_t i = 1; i < 6; i++)
         contains(peer_request(f->peer, i), "\"uid\": \"u-1\"");
     assert_int_equal(n_asked(f, PODS_POST), 3);
+}
+
+/* The key that a pod was given; "" where it has none. */
+static void key_of(const char *request, char out[static SHIM_KEY_TEXT]) {
+    const char *at = strstr(request, "\"MYELIN_SHIM_KEY\", \"value\": \"");
+
+    snprintf(out, SHIM_KEY_TEXT, "%s", at ? strstr(at, "value\": \"") + strlen("value\": \"") : "");
+}
+
+static void the_pods_have_one_key_that_whoever_takes_over_has_too(void **state) {
+    struct fixture *f = *state;
+    char first[SHIM_KEY_TEXT], second[SHIM_KEY_TEXT], kept[SHIM_KEY_TEXT];
+    struct error err;
+
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
+    peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("Pod", "x", UUID));
+    peer_say(f->peer, 201, "", MADE("Pod", "y", UUID));
+    say_watches(f);
+    launch(f, 1);
+    run_until(f->loop, &f->is_submitted);
+    key_of(peer_request(f->peer, 3), first);
+    key_of(peer_request(f->peer, 4), second);
+    assert_int_equal(strspn(first, "0123456789abcdef"), SHIM_KEY_TEXT - 1);
+    assert_string_not_equal(first, "00000000000000000000000000000000");
+    assert_string_equal(first, second);
+    assert_int_equal(shim_key_read(f->home.path, kept, &err), 0);
+    assert_string_equal(kept, first);
+    assert_int_equal(shim_key_make(f->home.path, kept, &err), 0);
+    assert_string_equal(kept, first);
+}
+
+static void without_a_shim_there_is_neither_its_bytes_nor_a_key(void **state) {
+    struct fixture *f = *state;
+    char key[SHIM_KEY_TEXT];
+    struct error err;
+
+    f->settings->kubernetes.has_shim = false;
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("Pod", "x", UUID));
+    say_watches(f);
+    launch(f, 0);
+    run_until(f->loop, &f->is_submitted);
+    assert_int_equal(n_asked(f, "POST /api/v1/namespaces/team/configmaps "), 1);
+    assert_null(strstr(peer_request(f->peer, 2), "SHIM"));
+    assert_int_equal(shim_key_read(f->home.path, key, &err), -1);
+    assert_int_equal(err.code, ERROR_NOT_FOUND);
 }
 
 static void some_pods_are_asked_for_at_once_and_never_all(void **state) {
     struct fixture *f = *state;
 
     peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
     peer_say(f->peer, 201, "", MADE("Pod", "x", UUID));
     for (int i = 0; i < AT_ONCE; i++)
         peer_hang(f->peer, "");
     launch(f, 40);
-    run_until_asked(f, 2 + 1 + AT_ONCE); /* one was answered, and made room */
+    run_until_asked(f, 3 + 1 + AT_ONCE); /* one was answered, and made room */
     assert_int_equal(n_asked(f, PODS_POST), AT_ONCE + 1);
     assert_false(f->is_submitted);
 }
@@ -219,6 +273,8 @@ static void what_exists_of_this_run_is_taken_for_made(void **state) {
 
     peer_say(f->peer, 409, "", exists);
     peer_say(f->peer, 200, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 409, "", exists);
+    peer_say(f->peer, 200, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 409, "", exists);
     peer_say(f->peer, 200, "", MADE("Service", NAME, UUID));
     /* Both pods are asked for before the first answer. */
@@ -250,6 +306,7 @@ static void a_pod_that_is_refused_fails_its_task_with_the_words_of_the_cluster(v
     struct fixture *f = *state;
 
     peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
     peer_say(f->peer, 403, "", STATUS(403, "Forbidden", "exceeded quota: few"));
     say_watches(f);
@@ -265,6 +322,7 @@ static void after_a_refusal_no_more_pods_are_asked_for(void **state) {
     struct fixture *f = *state;
 
     peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
     for (int i = 0; i < AT_ONCE; i++)
         peer_say(f->peer, 403, "", STATUS(403, "Forbidden", "not here"));
@@ -278,6 +336,7 @@ static void a_service_that_is_refused_leaves_an_owner_to_delete(void **state) {
     struct fixture *f = *state;
 
     peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 422, "", STATUS(422, "Invalid", "no such service"));
     peer_hang(f->peer, "");
     peer_hang(f->peer, "");
@@ -286,7 +345,7 @@ static void a_service_that_is_refused_leaves_an_owner_to_delete(void **state) {
     run_until(f->loop, &f->has_ended);
     assert_int_equal(f->n_ended, 2);
     contains(f->messages[1], "no such service");
-    run_until_asked(f, 5);
+    run_until_asked(f, 6);
     assert_int_equal(n_asked(f, "DELETE /api/v1/namespaces/team/configmaps/" NAME), 1);
     assert_int_equal(n_asked(f, PODS_POST), 0);
 }
@@ -295,6 +354,7 @@ static void a_gang_that_is_stopped_while_it_is_made_is_deleted_with_what_there_i
     struct fixture *f = *state;
 
     peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
     peer_hang(f->peer, "");
     peer_hang(f->peer, "");
@@ -302,7 +362,7 @@ static void a_gang_that_is_stopped_while_it_is_made_is_deleted_with_what_there_i
     launch(f, 2);
     f->backend->ops->stop(f->backend, STOP_GRACEFULLY, 1000);
     run_until(f->loop, &f->is_submitted);
-    run_until_asked(f, 5);
+    run_until_asked(f, 6);
     assert_int_equal(n_asked(f, PODS_POST), 0);
     assert_int_equal(n_asked(f, "DELETE /api/v1/namespaces/team/configmaps/" NAME), 1);
 }
@@ -311,6 +371,7 @@ static void a_pod_that_was_made_and_is_not_there_was_deleted(void **state) {
     struct fixture *f = *state;
 
     peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME "-shim", UUID));
     peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
     peer_say(f->peer, 201, "", MADE("Pod", "x", UUID));
     say_watches(f);
@@ -325,6 +386,8 @@ static void a_pod_that_was_made_and_is_not_there_was_deleted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(the_owner_is_made_first_and_the_rest_names_it),
+        CASE(the_pods_have_one_key_that_whoever_takes_over_has_too),
+        CASE(without_a_shim_there_is_neither_its_bytes_nor_a_key),
         CASE(some_pods_are_asked_for_at_once_and_never_all),
         CASE(what_exists_of_this_run_is_taken_for_made),
         CASE(what_exists_of_somebody_else_is_not_touched),

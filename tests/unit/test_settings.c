@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/attr.h"
+#include "model/resources.h"
 #include "spec/settings.h"
 
 struct reading {
@@ -45,6 +46,10 @@ static void without_a_file_runs_stay_here_and_devices_have_their_usual_names(voi
     assert_string_equal(settings->kubernetes.gpu_resource, "nvidia.com/gpu");
     assert_string_equal(settings->kubernetes.tpu_resource, "google.com/tpu");
     assert_null(settings->kubernetes.namespace);
+    assert_true(settings->kubernetes.has_shim);
+    assert_string_equal(settings->kubernetes.architecture, "amd64");
+    assert_int_equal(settings->kubernetes.linger_s, 600);
+    assert_int_equal(settings->kubernetes.user, ABSENT);
     settings_free(settings);
     diags_free(diags);
     sources_release(&sources);
@@ -73,7 +78,10 @@ static void every_field_reaches_the_settings(void **state) {
                   "  scheduler: volcano\n  deadline: 60\n  shm: 64\n"
                   "  outputs: {claim: o, sub_path: a/b}\n"
                   "  data: {d: {claim: e, read_only: true}, f: {claim: g}}\n"
-                  "  artifacts: {m: {claim: h}}\n");
+                  "  artifacts: {m: {claim: h}}\n"
+                  "  shim: false\n  architecture: arm64\n  linger: 5\n  log_limit: 6\n"
+                  "  restricted: true\n  run_as_user: 7\n  run_as_group: 8\n"
+                  "  read_only_root: true\n");
     const struct kubernetes_settings *k;
 
     (void)state;
@@ -97,6 +105,14 @@ static void every_field_reaches_the_settings(void **state) {
     assert_string_equal(volume_named(k->data, k->n_data, "f")->claim, "g");
     assert_null(volume_named(k->data, k->n_data, "m"));
     assert_string_equal(volume_named(k->artifacts, k->n_artifacts, "m")->claim, "h");
+    assert_false(k->has_shim);
+    assert_string_equal(k->architecture, "arm64");
+    assert_int_equal(k->linger_s, 5);
+    assert_int_equal(k->log_limit_mib, 6);
+    assert_true(k->is_restricted);
+    assert_int_equal(k->user, 7);
+    assert_int_equal(k->group, 8);
+    assert_true(k->has_read_only_root);
     reading_release(&r);
 }
 
@@ -107,6 +123,8 @@ static void a_mistake_is_told_with_its_place(void **state) {
     } rows[] = {
         { "a", "these are no settings", 1, 1 },
         { "runs_on: mars\n", "`runs_on` may not be `mars`", 1, 10 },
+        { "kubernetes: {architecture: m68k}\n", "`architecture` may not be `m68k`", 1, 28 },
+        { "kubernetes: {restricted: true, run_as_user: 0}\n", "lets no task run as root", 1, 45 },
         { "kubernetes: [1]\n", "`kubernetes` takes a mapping", 1, 13 },
         { "kubernetes:\n  namespce: x\n", "kubernetes has no field `namespce`", 2, 3 },
         { "kubernetes: {deadline: -1}\n", "`deadline`", 1, 24 },

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/kubernetes/base64.h"
+#include "base/base64.h"
 #include "backend/kubernetes/plugin.h"
 #include "base/clock.h"
 #include "base/file.h"

@@ -15,6 +15,7 @@
 #include "backend/kubernetes/cursors.h"
 #include "backend/kubernetes/pod.h"
 #include "backend/kubernetes/pods.h"
+#include "backend/kubernetes/shim_key.h"
 #include "backend/kubernetes/watch.h"
 
 enum { SENTENCE_MOST = 480 };
@@ -77,6 +78,8 @@ struct pod_gang {
     const char *container;     /* which of a pod's is the task */
     bool master_speaks_for_all;
     void *making; /* of the form */
+    /* By which the shims of the pods know us; "": they have none. */
+    char shim_key[SHIM_KEY_TEXT];
 
     enum stage stage;
     struct api_call *call; /* that asks or deletes */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/kubernetes/base64.h"
+#include "base/base64.h"
 #include "base/file.h"
 #include "codec/yaml.h"
 

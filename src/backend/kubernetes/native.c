@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods of our own: first the ConfigMap that owns the rest, then the Service by which they find each
- * other, then the pods, some at a time.
+ * Pods of our own: first the ConfigMap that owns the rest, then the one with the shim, then the
+ * Service by which they find each other, then the pods, some at a time.
  *
  * The first pod that the cluster does not take ends the making: the gang cannot run without it.
  */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/kubernetes/gang.h"
 
-enum {
-    IN_FLIGHT_MAX = 16, /* requests at once: more of them only wait in the server's queues */
-    FIRST_POD = 2,      /* of the manifest's objects: behind the ConfigMap and the Service */
-};
+enum { IN_FLIGHT_MAX = 16 }; /* requests at once: more of them only wait in the server's queues */
 
 struct making;
 
@@ -29,7 +27,9 @@ struct making {
     struct manifest *manifest;
     struct request requests[IN_FLIGHT_MAX];
     uint32_t n_in_flight;
-    uint32_t next; /* rank */
+    size_t next_object; /* of those before the pods */
+    size_t first_pod;   /* of the manifest's objects */
+    uint32_t next;      /* rank */
     bool was_refused;
 };
 
@@ -90,7 +90,7 @@ static void make_pods(struct making *making) {
            (request = free_request(making))) {
         *request = (struct request){ making, making->next++ };
         making->n_in_flight++;
-        api_create(g->api, &pods, &making->manifest->objects[FIRST_POD + request->rank],
+        api_create(g->api, &pods, &making->manifest->objects[making->first_pod + request->rank],
                    on_pod_made, request);
     }
     if (making->n_in_flight > 0)
@@ -101,15 +101,45 @@ static void make_pods(struct making *making) {
 
 /* ---- what they need ---- */
 
-static void on_service_made(void *context, const struct api_answer *answer) {
+static const struct {
+    const char *kind, *plural;
+} kinds[] = { { "ConfigMap", "configmaps" }, { "Service", "services" } };
+
+static const char *kind_of(const struct node *object) {
+    return node_get(object, "kind")->text;
+}
+
+static void make_next(struct pod_gang *g);
+
+static void on_object_made(void *context, const struct api_answer *answer) {
     struct pod_gang *g = context;
+    struct making *making = g->making;
+    const char *kind = kind_of(&making->manifest->objects[making->next_object++]);
     struct error err;
 
     g->call = NULL;
-    if (gang_check_made(g, "Service", answer, &err))
+    if (gang_check_made(g, kind, answer, &err))
         gang_refuse(g, OWNER_REMAINS, err.message);
     else
-        make_pods(g->making);
+        make_next(g);
+}
+
+/* What the pods need, one after the other, then the pods. */
+static void make_next(struct pod_gang *g) {
+    struct making *making = g->making;
+    const struct node *object = &making->manifest->objects[making->next_object];
+
+    if (making->next_object == making->first_pod) {
+        make_pods(making);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const struct api_resource resource = core(g, kinds[i].plural);
+
+        if (strcmp(kinds[i].kind, kind_of(object)) == 0)
+            g->call = api_create(g->api, &resource, object, on_object_made, g);
+    }
+    assert(g->call);
 }
 
 static const char *uid_of(const struct node *object) {
@@ -121,7 +151,6 @@ static const char *uid_of(const struct node *object) {
 /* The rest names its owner, and is made anew for it. */
 static void on_owner_made(void *context, const struct api_answer *answer) {
     struct pod_gang *g = context;
-    const struct api_resource services = core(g, "services");
     struct making *making = g->making;
     struct error err;
     const char *uid;
@@ -137,14 +166,20 @@ static void on_owner_made(void *context, const struct api_answer *answer) {
         gang_refuse(g, OWNER_REMAINS, err.message);
         return;
     }
-    assert(making->manifest->n_objects == FIRST_POD + g->gang.n_tasks);
-    g->call = api_create(g->api, &services, &making->manifest->objects[1], on_service_made, g);
+    assert(making->manifest->n_objects > g->gang.n_tasks);
+    making->first_pod = making->manifest->n_objects - g->gang.n_tasks;
+    making->next_object = 1;
+    make_next(g);
 }
 
 static int make(struct pod_gang *g, struct error *err) {
-    AUTO_PTR(manifest) manifest = gang_manifest(g, NULL, NULL, err);
+    AUTO_PTR(manifest) manifest = NULL;
     struct making *making;
 
+    if (g->options->settings->kubernetes.has_shim &&
+        shim_key_make(g->facts->logs, g->shim_key, err))
+        return -1;
+    manifest = gang_manifest(g, NULL, NULL, err);
     if (!manifest)
         return -1;
     making = calloc(1, sizeof *making);

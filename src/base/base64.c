@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/kubernetes/base64.h"
+#include "base/base64.h"
 
 #include <stdint.h>
 #include <string.h>

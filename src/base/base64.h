@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64 (RFC 4648), as kubeconfigs hold certificates in it and HTTP takes passwords. */
-#ifndef BACKEND_KUBERNETES_BASE64_H
-#define BACKEND_KUBERNETES_BASE64_H
+/* Base64 (RFC 4648), as Kubernetes holds bytes in it and HTTP takes passwords. */
+#ifndef BASE_BASE64_H
+#define BASE_BASE64_H
 
 #include <stdbool.h>
 #include <stddef.h>
