@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/frame.h"
+
+#define PREFIX "MYELIN_SHIM_"
+
+enum { LINGER_S = 600, LINGER_MAX_S = 7 * 24 * 3600 };
+
+#define LOG_LIMIT (INT64_C(10) << 30)
+
+int64_t settings_number(const char *name, int64_t without, int64_t limit) {
+    const char *text = getenv(name);
+    int64_t value = 0;
+
+    if (!text || !*text)
+        return without;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return -1;
+        value = value * 10 + (*text - '0');
+        if (value > limit)
+            return -1;
+    }
+    return value;
+}
+
+static bool is_key(const char *text) {
+    return strlen(text) == SETTINGS_KEY && strspn(text, "0123456789abcdefABCDEF") == SETTINGS_KEY;
+}
+
+/* Moves our variables behind the others: the task's list ends before them, and they stay readable.
+ */
+static char **set_apart(char **environment) {
+    size_t n = 0, kept = 0;
+    char **others;
+
+    while (environment[n])
+        n++;
+    others = calloc(n + 1, sizeof *others);
+    if (!others)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environment[i], PREFIX, strlen(PREFIX)) != 0)
+            others[kept++] = environment[i];
+    return others;
+}
+
+int settings_read(struct settings *settings, char **environment, const char **wrong) {
+    const char *directory = getenv(PREFIX "DIRECTORY");
+    const char *message = getenv(PREFIX "MESSAGE");
+    const char *key = getenv(PREFIX "KEY");
+    const char *outputs = getenv(PREFIX "OUTPUTS");
+    const int64_t port = settings_number(PREFIX "PORT", SHIM_PORT, UINT16_MAX);
+    const int64_t linger = settings_number(PREFIX "LINGER", LINGER_S, LINGER_MAX_S);
+    const int64_t limit = settings_number(PREFIX "LOG_LIMIT", LOG_LIMIT, INT64_C(1) << 50);
+
+    directory = directory && *directory ? directory : "/myelin";
+    *wrong = NULL;
+    if (key && *key && !is_key(key))
+        *wrong = PREFIX "KEY is not 32 hexadecimal digits";
+    else if (port < 0)
+        *wrong = PREFIX "PORT is no port";
+    else if (linger < 0)
+        *wrong = PREFIX "LINGER is no number of seconds up to a week";
+    else if (limit < 0)
+        *wrong = PREFIX "LOG_LIMIT is no number of bytes";
+    else if (strlen(directory) >= sizeof settings->directory)
+        *wrong = PREFIX "DIRECTORY is too long";
+    if (*wrong)
+        return -1;
+    *settings = (struct settings){ .key = key && *key ? key : NULL,
+                                   .message = message ? message : "/dev/termination-log",
+                                   .port = (uint16_t)port,
+                                   .linger_ms = linger * 1000,
+                                   .log_limit = (uint64_t)limit,
+                                   .sends_outputs = outputs && !strcmp(outputs, "1"),
+                                   .environment = set_apart(environment) };
+    strcpy(settings->directory, directory);
+    snprintf(settings->log, sizeof settings->log, "%s/logs/log", directory);
+    snprintf(settings->spool, sizeof settings->spool, "%s/spool", directory);
+    snprintf(settings->outputs, sizeof settings->outputs, "%s/outputs", directory);
+    if (!settings->environment)
+        *wrong = "no memory";
+    return *wrong ? -1 : 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program as a whole: what its parts may ask of each other.
+ *
+ *   WAITING ── shim_start ──► RUNNING ── the task, its rest and its log have ended ──► LINGERING
+ * ──► gone └────── shim_refuse ─────────────────────────────────────────────────────────────►┘
+ */
+#ifndef SHIM_SHIM_H
+#define SHIM_SHIM_H
+
+#include "shim/ending.h"
+#include "shim/log.h"
+#include "shim/loop.h"
+#include "shim/settings.h"
+#include "shim/task.h"
+
+enum shim_phase { SHIM_WAITING, SHIM_RUNNING, SHIM_LINGERING };
+
+struct shim {
+    struct settings settings;
+    struct loop loop;
+    struct task task;
+    struct log log;
+    char **command;
+    enum shim_phase phase;
+    const char *refused, *gave_up;
+
+    struct loop_watch signals;
+    struct loop_timer last_resort; /* SIGKILL for a task that was given up */
+    struct loop_timer linger;
+    int64_t moved_ms; /* when somebody last took something that was left */
+};
+
+/* Starts the command, or says why that cannot be. Once. */
+void shim_start(struct shim *shim);
+
+/* The command is not started at all; the text, which stays the caller's, is the cause. */
+void shim_refuse(struct shim *shim, const char *cause);
+
+/* Ends the task, which has a moment to obey; the text, which stays the caller's, says why. */
+void shim_give_up(struct shim *shim, const char *why);
+
+/* A signal that somebody sends to the task. Before the start one that would end it means that it is
+ * not started. */
+void shim_signal(struct shim *shim, int number);
+
+/* Whether a supervisor is there: a stream is open. */
+bool shim_is_watched(const struct shim *shim);
+
+/* How the task ended, so far as that is known. */
+struct ending shim_ending(const struct shim *shim);
+
+#endif
