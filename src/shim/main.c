@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/gang.h"
 #include "shim/shim.h"
 
 enum { GRACE_MS = 30000 };
@@ -159,6 +160,7 @@ static void make_directories(const struct settings *settings) {
 
 int main(int argc, char **argv, char **environment) {
     static struct shim shim;
+    static struct gang gang;
     const char *wrong;
     struct ending ending;
 
@@ -179,7 +181,7 @@ int main(int argc, char **argv, char **environment) {
     shim.last_resort.fire = on_last_resort;
     make_directories(&shim.settings);
     log_init(&shim.log, &shim.loop, shim.settings.log, shim.settings.log_limit, on_log);
-    shim_start(&shim);
+    gang_begin(&gang, &shim);
     loop_run(&shim.loop);
     ending = shim_ending(&shim);
     return ending_code(&ending);
