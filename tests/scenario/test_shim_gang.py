@@ -24,6 +24,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def call(scenario, *arguments):
+    ended = scenario.finish(scenario.start(*arguments))
+    assert ended.status == 0, ended
+    return ended.out
+
+
 class Pod:
     """A directory, and the shim as it is started in one."""
 
@@ -41,12 +47,14 @@ class Pod:
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.directory)
         return self
 
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()  # it ends its task, too
+            self.process.wait(20)
+
     def end(self, seconds=40):
         """Its exit code, what it said, and the cause that it gave."""
-        try:
-            out = self.process.communicate(timeout=seconds)[0].decode()
-        finally:
-            self.process.kill()
+        out = self.process.communicate(timeout=seconds)[0].decode()
         return self.process.returncode, out, json.loads(self.message.read_text())
 
 
@@ -54,17 +62,16 @@ class Pod:
 def pod(request, scenario):
     """Makes pods of one processor."""
     machine = request.param
-    known = json.loads(scenario.run("version", "--json").out)["shims"]
+    known = json.loads(call(scenario, "version", "--json"))["shims"]
     if machine not in known:
         pytest.skip("this build has no shim for arm64: tools/musl-arm64 says what it needs")
     if machine == "arm64" and not shutil.which(QEMU):
         pytest.skip(f"there is no {QEMU} to run it")
     scenario.home.mkdir(exist_ok=True)
     (scenario.home / "config.yml").write_text(f"kubernetes: {{architecture: {machine}}}\n")
-    rendered = scenario.run("render", scenario.job("true", head="build: {image: x}"))
-    assert rendered.status == 0, rendered
+    rendered = call(scenario, "render", scenario.job("true", head="build: {image: x}"))
     shim = scenario.directory / f"shim-{machine}"
-    shim.write_bytes(base64.b64decode(re.search(rf"shim-{machine}: \"?([A-Za-z0-9+/=]+)", rendered.out)[1]))
+    shim.write_bytes(base64.b64decode(re.search(rf"shim-{machine}: \"?([A-Za-z0-9+/=]+)", rendered)[1]))
     shim.chmod(0o555)
     words = [shim] if machine == "amd64" else [QEMU, shim]
     made = []
@@ -75,9 +82,7 @@ def pod(request, scenario):
 
     yield make
     for one in made:
-        if one.process:
-            one.process.kill()
-            one.process.wait()
+        one.stop()
 
 
 # -- names
@@ -204,7 +209,10 @@ def test_what_is_no_request_or_over_the_bounds_is_refused_and_the_others_are_ser
                     b"PUT /s/k HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"PUT /s/k HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
             connection.sendall(garbage)
-            assert 400 <= answer_of(connection)[0] < 500, garbage
+            try:
+                assert 400 <= answer_of(connection)[0] < 500, garbage
+            except ConnectionResetError:  # it hangs up on what it has not read
+                assert len(garbage) > 8192
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
     assert ask(port, "PUT", "/s/k", b"v")[0] == 200 and ask(port, "GET", "/s/k") == (200, b"v")
     for one in silent:
