@@ -59,13 +59,11 @@ size_t ending_print(const struct ending *ending, char out[static ENDING_MAX]) {
     return at;
 }
 
-void ending_write(const struct ending *ending, const char *path) {
-    char message[ENDING_MAX];
-    const size_t n = ending_print(ending, message);
+void ending_write(const char *path, const char *message) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644);
 
     if (fd < 0)
         return;
-    (void)!write(fd, message, n);
+    (void)!write(fd, message, strlen(message));
     close(fd);
 }

@@ -28,6 +28,6 @@ int ending_code(const struct ending *ending);
 size_t ending_print(const struct ending *ending, char out[static ENDING_MAX]);
 
 /* Puts the message into the file; a file that does not take it is no reason to fail. */
-void ending_write(const struct ending *ending, const char *path);
+void ending_write(const char *path, const char *message);
 
 #endif

@@ -10,9 +10,17 @@
 #include <unistd.h>
 
 #include "shim/gang.h"
+#include "shim/routes.h"
 #include "shim/shim.h"
 
-enum { GRACE_MS = 30000 };
+enum {
+    GRACE_MS = 30000,
+    GANG_MS = 5000,
+    LEAVING_MS = 1000, /* for answers and the live view, on their way out */
+    LEAVING_LOOK_MS = 20,
+    CONNECTIONS = 128, /* besides those of the gang */
+    TASKS_MAX = 1000000,
+};
 
 /* Those that are passed on to the task, and then those that are ours. */
 static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
@@ -29,48 +37,123 @@ struct ending shim_ending(const struct shim *shim) {
                             .gave_up = shim->gave_up,
                             .log = shim->log.size + shim->log.lost,
                             .lost = shim->log.lost,
-                            .unsent = shim->log.size };
+                            .unsent = shim->is_released ? 0 : shim->unsent };
 }
 
 bool shim_is_watched(const struct shim *shim) {
-    (void)shim;
-    return false;
+    return shim->stream.connection != NULL;
 }
 
 /* ---- the end */
 
+/* How much of log, spool and outputs nobody has. */
+static uint64_t count_unsent(struct shim *shim) {
+    const uint64_t log = acks_get(&shim->acks, "log");
+    uint64_t sum = shim->log.size > log ? shim->log.size - log : 0;
+
+    sum += spool_unsent(&shim->spool);
+    if (shim->settings.sends_outputs)
+        sum += outputs_unsent(shim->settings.outputs, &shim->acks);
+    return sum;
+}
+
+static void write_message(struct shim *shim) {
+    const struct ending ending = shim_ending(shim);
+
+    ending_print(&ending, shim->message);
+    ending_write(shim->settings.message, shim->message);
+}
+
 static void leave(struct shim *shim) {
-    loop_end(&shim->loop);
+    if (shim->phase == SHIM_LEAVING)
+        return;
+    shim->phase = SHIM_LEAVING;
+    stream_finish(&shim->stream);
+    if (!shim->is_released)
+        shim->unsent = count_unsent(shim);
+    write_message(shim);
+    shim->leaving_ms = loop_now_ms();
+    loop_after(&shim->loop, &shim->leave, 0);
+}
+
+static void on_leave(struct loop_timer *timer) {
+    struct shim *shim = loop_owner(timer, struct shim, leave);
+
+    if ((server_is_quiet(&shim->server) && log_is_shown(&shim->log)) ||
+        loop_now_ms() - shim->leaving_ms > LEAVING_MS)
+        loop_end(&shim->loop);
+    else
+        loop_after(&shim->loop, timer, LEAVING_LOOK_MS);
+}
+
+void shim_release(struct shim *shim) {
+    shim->is_released = true;
+    leave(shim);
+}
+
+static void on_linger(struct loop_timer *timer) {
+    struct shim *shim = loop_owner(timer, struct shim, linger);
+    const int64_t left = shim->stream.moved_ms + shim->settings.linger_ms - loop_now_ms();
+
+    if (left <= 0)
+        leave(shim);
+    else
+        loop_after(&shim->loop, timer, left);
 }
 
 /* Everything is there that will ever be: from now on it is only handed over. */
 static void settle(struct shim *shim) {
-    const struct ending ending = shim_ending(shim);
-
-    if (shim->phase == SHIM_LINGERING)
+    if (shim->phase >= SHIM_LINGERING)
         return;
     shim->phase = SHIM_LINGERING;
-    ending_write(&ending, shim->settings.message);
-    leave(shim);
+    shim->unsent = count_unsent(shim);
+    write_message(shim);
+    shim_tell_gang(shim);
+    if (!shim->settings.key) {
+        leave(shim);
+        return;
+    }
+    shim->stream.message = shim->message;
+    shim->stream.moved_ms = loop_now_ms();
+    stream_wake(&shim->stream);
+    loop_after(&shim->loop, &shim->linger, shim->settings.linger_ms);
 }
 
 static void on_task(struct task *task) {
     struct shim *shim = loop_owner(task, struct shim, task);
 
     if (task->phase == TASK_ENDED) {
-        const struct ending ending = shim_ending(shim);
-
         loop_cancel(&shim->loop, &shim->last_resort);
-        ending_write(&ending, shim->settings.message);
+        shim->unsent = shim->log.size; /* settle knows more */
+        write_message(shim);
+        shim_tell_gang(shim);
     }
     if (task->phase == TASK_ALONE) {
         log_close(&shim->log);
         settle(shim);
     }
+    stream_wake(&shim->stream);
 }
 
 static void on_log(struct log *log) {
-    (void)log;
+    stream_wake(&loop_owner(log, struct shim, log)->stream);
+}
+
+/* ---- the gang */
+
+void shim_tell_gang(struct shim *shim) {
+    const struct ending ending = shim_ending(shim);
+    const bool is_over = shim->phase >= SHIM_LINGERING || shim->task.phase >= TASK_ENDED;
+    char line[32] = "running";
+
+    if (is_over)
+        snprintf(line, sizeof line, "ended %d", ending_code(&ending));
+    server_tell(&shim->server, is_over ? SERVER_LAST_LINE : SERVER_LINE, line);
+    loop_after(&shim->loop, &shim->gang, GANG_MS);
+}
+
+static void on_gang(struct loop_timer *timer) {
+    shim_tell_gang(loop_owner(timer, struct shim, gang));
 }
 
 /* ---- the beginning */
@@ -132,6 +215,25 @@ static void on_signals(struct loop_watch *watch, uint32_t events) {
         shim_signal(shim, (int)info.ssi_signo);
 }
 
+/* ---- the server */
+
+static void on_asked(struct server *server, struct connection *connection,
+                     const struct request *request, const char *body, size_t n) {
+    routes_ask(loop_owner(server, struct shim, server), connection, request, body, n);
+}
+
+static void on_writable(struct server *server, struct connection *connection) {
+    (void)connection;
+    stream_pump(&loop_owner(server, struct shim, server)->stream);
+}
+
+static void on_closed(struct server *server, struct connection *connection) {
+    (void)connection;
+    stream_closed(&loop_owner(server, struct shim, server)->stream);
+}
+
+/* ---- setting up */
+
 static int take_signals(struct shim *shim) {
     sigset_t set;
 
@@ -158,6 +260,36 @@ static void make_directories(const struct settings *settings) {
     mkdir(logs, 0755);
 }
 
+static void set_up(struct shim *shim) {
+    const struct settings *settings = &shim->settings;
+    const int64_t tasks = settings_number("MYELIN_SHIM_TASKS", 0, TASKS_MAX);
+
+    shim->last_resort.fire = on_last_resort;
+    shim->gang.fire = on_gang;
+    shim->linger.fire = on_linger;
+    shim->leave.fire = on_leave;
+    make_directories(settings);
+    log_init(&shim->log, &shim->loop, settings->log, settings->log_limit, on_log);
+    spool_init(&shim->spool, settings->spool, &shim->acks);
+    shim->stream =
+        (struct stream){ .loop = &shim->loop,
+                         .log = &shim->log,
+                         .task = &shim->task,
+                         .acks = &shim->acks,
+                         .spool = &shim->spool,
+                         .outputs_path = settings->sends_outputs ? settings->outputs : NULL };
+    stream_init(&shim->stream);
+    shim->server = (struct server){ .loop = &shim->loop,
+                                    .key = settings->key,
+                                    .port = settings->port,
+                                    .limit = CONNECTIONS + (size_t)(tasks > 0 ? tasks : 0),
+                                    .asked = on_asked,
+                                    .writable = on_writable,
+                                    .closed = on_closed };
+    if (settings->key)
+        server_open(&shim->server);
+}
+
 int main(int argc, char **argv, char **environment) {
     static struct shim shim;
     static struct gang gang;
@@ -178,9 +310,7 @@ int main(int argc, char **argv, char **environment) {
         say("cannot begin", strerror(errno));
         return ENDING_OWN_FAILURE;
     }
-    shim.last_resort.fire = on_last_resort;
-    make_directories(&shim.settings);
-    log_init(&shim.log, &shim.loop, shim.settings.log, shim.settings.log_limit, on_log);
+    set_up(&shim);
     gang_begin(&gang, &shim);
     loop_run(&shim.loop);
     ending = shim_ending(&shim);

@@ -11,24 +11,35 @@
 #include "shim/ending.h"
 #include "shim/log.h"
 #include "shim/loop.h"
+#include "shim/server.h"
 #include "shim/settings.h"
+#include "shim/stream.h"
 #include "shim/task.h"
 
-enum shim_phase { SHIM_WAITING, SHIM_RUNNING, SHIM_LINGERING };
+enum shim_phase { SHIM_WAITING, SHIM_RUNNING, SHIM_LINGERING, SHIM_LEAVING };
 
 struct shim {
     struct settings settings;
     struct loop loop;
     struct task task;
     struct log log;
+    struct acks acks;
+    struct spool spool;
+    struct stream stream;
+    struct server server;
     char **command;
     enum shim_phase phase;
     const char *refused, *gave_up;
 
     struct loop_watch signals;
     struct loop_timer last_resort; /* SIGKILL for a task that was given up */
+    struct loop_timer gang;        /* the next line to those that ask for it */
     struct loop_timer linger;
-    int64_t moved_ms; /* when somebody last took something that was left */
+    struct loop_timer leave;
+    int64_t leaving_ms;
+    uint64_t unsent;  /* by the last count */
+    bool is_released; /* nothing more is asked for */
+    char message[ENDING_MAX];
 };
 
 /* Starts the command, or says why that cannot be. Once. */
@@ -43,6 +54,12 @@ void shim_give_up(struct shim *shim, const char *why);
 /* A signal that somebody sends to the task. Before the start one that would end it means that it is
  * not started. */
 void shim_signal(struct shim *shim, int number);
+
+/* Somebody has all that he wants: the shim ends. */
+void shim_release(struct shim *shim);
+
+/* Tells the gang whether the task runs. */
+void shim_tell_gang(struct shim *shim);
 
 /* Whether a supervisor is there: a stream is open. */
 bool shim_is_watched(const struct shim *shim);
