@@ -39,18 +39,22 @@ class Pod:
         self.directory.mkdir()
         self.message = self.directory / "message"
         self.process = None
+        self.port = free_port()
 
     def start(self, *command, under=(), **variables):
         environment = dict(self.scenario.environment, MYELIN_SHIM_DIRECTORY=str(self.directory),
-                           MYELIN_SHIM_MESSAGE=str(self.message), MYELIN_SHIM_PORT=str(free_port()), **variables)
+                           MYELIN_SHIM_MESSAGE=str(self.message), MYELIN_SHIM_PORT=str(self.port), **variables)
         self.process = subprocess.Popen([*under, *self.words, *command], env=environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.directory)
         return self
 
     def stop(self):
+        """Has it end its task, and then does not wait for who fetches what is left."""
         if self.process and self.process.poll() is None:
-            self.process.terminate()  # it ends its task, too
-            self.process.wait(20)
+            self.process.terminate()
+            self.scenario.wait_for(str(self.message.relative_to(self.scenario.directory)))
+            self.process.kill()
+            self.process.wait()
 
     def end(self, seconds=40):
         """Its exit code, what it said, and the cause that it gave."""
@@ -234,3 +238,74 @@ def test_a_port_that_is_taken_is_the_cause_of_the_failure(pod):
         code, _, cause = one.end()
     assert code == 125 and "rendezvous" in cause["error"]
     assert not (one.directory / "started").exists()
+
+
+# -- the leader
+
+UNTIL_ALONE = 'while kill -0 $PPID 2>/dev/null; do sleep 0.1; done'  # so that nothing is left of a shim that is killed
+
+
+def listening(one):
+    for _ in range(400):
+        try:
+            socket.create_connection(("127.0.0.1", one.port)).close()
+            return one
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+    raise AssertionError("nobody listens")
+
+
+def leading(pod, command):
+    return listening(pod("leader").start("sh", "-c", command, MYELIN_SHIM_KEY=KEY, MYELIN_SHIM_LINGER="60"))
+
+
+def following(pod, leader, command="exec sleep 60", key=KEY, **seconds):
+    times = {f"MYELIN_SHIM_LEADER_{name.upper()}": str(value) for name, value in seconds.items()}
+    return pod("follower").start("sh", "-c", command, MYELIN_SHIM_KEY=key, MYELIN_SHIM_LEADER="127.0.0.1",
+                                 MYELIN_SHIM_LEADER_PORT=str(leader.port), **times, **LOOSE)
+
+
+def test_a_task_whose_leader_is_gone_is_ended(pod):
+    leader = leading(pod, UNTIL_ALONE)
+    follower = following(pod, leader, gone=2, failed=60)
+    time.sleep(1)
+    leader.process.kill()
+    leader.process.wait()
+    _, _, cause = follower.end()
+    assert cause["signal"] == 15 and "cannot be reached" in cause["gave_up"]
+
+
+def test_a_leader_that_does_not_know_the_gang_is_no_leader(pod):
+    follower = following(pod, leading(pod, "exec sleep 60"), key=KEY[::-1], gone=2)
+    assert "cannot be reached" in follower.end()[2]["gave_up"]
+
+
+def test_a_task_whose_leader_failed_is_ended_soon(pod):
+    follower = following(pod, leading(pod, "sleep 1; exit 3"), failed=1)
+    _, _, cause = follower.end()
+    assert cause["signal"] == 15 and "has failed" in cause["gave_up"]
+
+
+def test_a_task_whose_leader_ended_well_has_its_time_to_end_by_itself(pod):
+    leader = leading(pod, "true")
+    assert "has ended" in following(pod, leader, ended=1, failed=60).end()[2]["gave_up"]
+    code, out, cause = following(lambda name: pod(name + "-2"), leader, "sleep 2; echo done; exit 4", failed=1).end()
+    assert (code, out) == (4, "done\n") and "gave_up" not in cause
+
+
+def test_a_leader_that_runs_is_heard(pod):
+    leader = leading(pod, "exec sleep 60")
+    code, out, cause = following(pod, leader, "sleep 9; echo done", gone=7).end()
+    assert (code, out) == (0, "done\n") and "gave_up" not in cause
+
+
+def test_while_a_supervisor_is_there_it_decides(pod):
+    leader = leading(pod, "exit 3")
+    follower = listening(following(pod, leader, failed=2))
+    request = f"POST /stream HTTP/1.1\r\nHost: x\r\nMyelin-Key: {KEY}\r\nContent-Length: 0\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", follower.port), timeout=20) as stream:
+        stream.sendall(request)
+        assert stream.recv(4096).startswith(b"HTTP/1.1 200")
+        time.sleep(4)
+        assert follower.process.poll() is None, "nobody ended it"
+    assert "has failed" in follower.end()[2]["gave_up"]
