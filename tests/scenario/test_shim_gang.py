@@ -179,10 +179,11 @@ def test_ranks_meet_at_the_shim_of_the_master(pod):
                 while (got := ask(port, "GET", f"/{scope}/{peer}"))[0] == 404:
                     time.sleep(0.01)
                 assert got == (200, (address % peer) * (ranks - 1))
-        return all(ask(port, "DELETE", f"/{scope}/{rank}")[0] == 200 for scope in scopes)
+        return rank
 
     with concurrent.futures.ThreadPoolExecutor(ranks) as pool:
-        assert all(pool.map(meet, range(ranks)))
+        assert list(pool.map(meet, range(ranks))) == list(range(ranks))
+    assert all(ask(port, "DELETE", f"/{scope}/{rank}")[0] == 200 for scope in scopes for rank in range(ranks))
     assert ask(port, "GET", "/global/0")[0] == 404, "it was deleted"
 
 
