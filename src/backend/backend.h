@@ -114,10 +114,12 @@ struct backend {
 /* What is known of an attempt before anything of it exists. Borrowed, outlives the backend. */
 struct attempt_facts {
     const char *run_id, *uuid, *owner;
-    const char *logs;   /* its directory, where a backend may keep files of its own */
-    uint32_t number;    /* of the attempt, from 0 */
-    uint32_t grace_ms;  /* what tasks get when they are stopped */
-    bool was_submitted; /* by a process before this one: it is to be found, never made again */
+    const char *logs;    /* its directory, where a backend may keep files of its own */
+    const char *spool;   /* of the run, with a folder for each task: what they log elsewhere */
+    const char *outputs; /* of the run */
+    uint32_t number;     /* of the attempt, from 0 */
+    uint32_t grace_ms;   /* what tasks get when they are stopped */
+    bool was_submitted;  /* by a process before this one: it is to be found, never made again */
 };
 
 /* Makes the backend of an attempt that is not made of processes of this machine. */

@@ -55,6 +55,7 @@ int settings_read(struct settings *settings, char **environment, const char **wr
     const char *message = getenv(PREFIX "MESSAGE");
     const char *key = getenv(PREFIX "KEY");
     const char *outputs = getenv(PREFIX "OUTPUTS");
+    const char *spool = getenv("MYELIN_SPOOL");
     const int64_t port = settings_number(PREFIX "PORT", SHIM_PORT, UINT16_MAX);
     const int64_t linger = settings_number(PREFIX "LINGER", LINGER_S, LINGER_MAX_S);
     const int64_t limit = settings_number(PREFIX "LOG_LIMIT", LOG_LIMIT, INT64_C(1) << 50);
@@ -82,7 +83,11 @@ int settings_read(struct settings *settings, char **environment, const char **wr
                                    .environment = set_apart(environment) };
     strcpy(settings->directory, directory);
     snprintf(settings->log, sizeof settings->log, "%s/logs/log", directory);
-    snprintf(settings->spool, sizeof settings->spool, "%s/spool", directory);
+    /* The task's own folder, as its contract has it. */
+    if (spool && *spool && strlen(spool) < sizeof settings->spool)
+        strcpy(settings->spool, spool);
+    else
+        snprintf(settings->spool, sizeof settings->spool, "%s/spool", directory);
     snprintf(settings->outputs, sizeof settings->outputs, "%s/outputs", directory);
     if (!settings->environment)
         *wrong = "no memory";

@@ -371,6 +371,8 @@ static int prepare_elsewhere(struct run *run, struct error *err) {
         .uuid = run->options.uuid,
         .owner = run->options.owner,
         .logs = run->options.logs,
+        .spool = run->options.rundir->spool,
+        .outputs = run->options.rundir->outputs,
         .number = run->options.attempt,
         .grace_ms = run->options.grace_ms,
         .was_submitted = run->options.past != NULL,

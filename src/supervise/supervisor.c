@@ -165,12 +165,12 @@ static void on_began(void *context, uint32_t attempt) {
     struct error ignored;
 
     if (supervisor->past.was_submitted && supervisor->past.attempt == attempt) {
-        tracker_attempt(supervisor->tracker, attempt);
+        tracker_attempt(supervisor->tracker, attempt, TRACKER_TAKEN_OVER);
         return; /* it was told before */
     }
     if (attempt > 0 && journal_reserve(&supervisor->journal, &ignored))
         on_notice(supervisor, "the disk is full: how this attempt ends may not be recorded");
-    tracker_attempt(supervisor->tracker, attempt);
+    tracker_attempt(supervisor->tracker, attempt, TRACKER_NEW);
     chronicle_attempt(&supervisor->journal, attempt);
     chronicle_status(&supervisor->journal,
                      supervisor->options->elsewhere ? STATE_SCHEDULED : STATE_STARTING, NULL);
@@ -434,6 +434,7 @@ static void supervise(void *context) {
     const struct tracker_options tracking = { .rundir = &supervisor->rundir,
                                               .plan = supervisor->plan,
                                               .journal = &supervisor->journal,
+                                              .is_elsewhere = supervisor->options->elsewhere,
                                               .notice = on_notice,
                                               .context = supervisor };
 

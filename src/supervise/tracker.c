@@ -107,6 +107,7 @@ static void close_store(struct tracker *tracker) {
 
 static bool open_store(struct tracker *tracker) {
     struct fold_given given = { .directory = tracker->options.rundir->spool,
+                                .is_mirror = tracker->options.is_elsewhere,
                                 .rank = rank_of,
                                 .record = on_record,
                                 .context = tracker };
@@ -268,10 +269,10 @@ static void look_at_usage(struct tracker *tracker) {
     tracker->next_look_us = now_us + (cost_us > LOOK_EVERY_US ? cost_us : LOOK_EVERY_US);
 }
 
-void tracker_attempt(struct tracker *tracker, uint32_t attempt) {
+void tracker_attempt(struct tracker *tracker, uint32_t attempt, enum tracker_begin begin) {
     tracker->attempt = attempt;
     /* Outputs that come from another run may have its event files. */
-    if (attempt == 0 && events_follow_look(tracker->events, EVENTS_OVER)) {
+    if (begin == TRACKER_NEW && attempt == 0 && events_follow_look(tracker->events, EVENTS_OVER)) {
         events_follow_skip(tracker->events);
         step(tracker, FOLD_LIVING);
     }
@@ -409,12 +410,16 @@ static void settle_record(const struct run_record *record) {
     struct tracker *tracker;
     struct error err;
     pid_t pid;
-    const bool is_over = !owner_lives(&record->rundir, &pid);
+    /* Pods go on without a supervisor, and whoever takes over goes on with their spool. */
+    const bool is_over =
+        !owner_lives(&record->rundir, &pid) && (!record->backend || state_is_final(record->state));
 
     if (journal_reopen(&journal, &record->rundir, record->seq, record->elapsed_s, &err))
         return;
-    tracker = make(
-        &(struct tracker_options){ .rundir = &record->rundir, .plan = &plan, .journal = &journal });
+    tracker = make(&(struct tracker_options){ .rundir = &record->rundir,
+                                              .plan = &plan,
+                                              .journal = &journal,
+                                              .is_elsewhere = record->backend != NULL });
     tracker->attempt = record->n_attempts ? record->n_attempts - 1 : 0;
     for (int i = 0; i < STEPS_MOST && step(tracker, is_over ? FOLD_OVER : FOLD_LIVING); i++)
         continue;

@@ -27,6 +27,7 @@ struct tracker_options {
     const struct rundir *rundir;
     const struct plan *plan;
     struct journal *journal;
+    bool is_elsewhere; /* what the tasks log is a mirror, of which others bring the rest */
     void (*notice)(void *context, const char *sentence);
     void *context;
 };
@@ -36,8 +37,10 @@ struct tracker *tracker_new(struct event_base *base, const struct tracker_option
 void tracker_free(struct tracker *tracker); /* takes NULL */
 
 /* For what tasks use of the machine, and whose an event file is. An attempt is told before its
- * first task is started: event files that the first one finds are another run's. */
-void tracker_attempt(struct tracker *tracker, uint32_t attempt);
+ * first task is started: event files that the first one finds are another run's. One that is taken
+ * over has made them itself. */
+enum tracker_begin { TRACKER_NEW, TRACKER_TAKEN_OVER };
+void tracker_attempt(struct tracker *tracker, uint32_t attempt, enum tracker_begin begin);
 void tracker_task_started(struct tracker *tracker, uint32_t rank, int64_t pid);
 void tracker_task_ended(struct tracker *tracker, uint32_t rank);
 

@@ -214,9 +214,12 @@ static enum window_end read_records(struct chain *chain, int fd, struct chain_re
     return WINDOW_EMPTY;
 }
 
-static bool process_is_gone(const struct chain *chain, int fd) {
+static bool process_is_gone(const struct chain *chain, const struct chain_reading *reading,
+                            int fd) {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
+    if (reading->given->is_mirror)
+        return false;
     if (fd >= 0 && !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK)
         return false;
     return chain->pid <= 0 || (kill(chain->pid, 0) && errno == ESRCH);
@@ -268,7 +271,7 @@ static enum segment_end look(struct chain *chain, int fd, struct chain_reading *
         if (header.state == MYELIN_SPOOL_SEALED || is_gone ||
             (head != SPOOL_HEAD_GOOD && chain->highest > chain->number))
             return SEGMENT_DONE;
-        if (chain->resume != before || !process_is_gone(chain, fd))
+        if (chain->resume != before || !process_is_gone(chain, reading, fd))
             return SEGMENT_WAITS;
         is_gone = true; /* what it wrote between the read and its end is read now */
     }
@@ -314,7 +317,7 @@ static bool missing(struct chain *chain, struct chain_reading *reading) {
         go_on(chain);
         return false;
     }
-    if (reading->extent == FOLD_OVER || process_is_gone(chain, -1))
+    if (reading->extent == FOLD_OVER || process_is_gone(chain, reading, -1))
         chain->is_over = true;
     return true;
 }

@@ -18,6 +18,9 @@
  * A process is gone when nobody holds the lock on its segment and no process of its number exists
  * here. In another PID namespace the number may mean somebody else: the segment is then folded all
  * the same, and removed when the run is over.
+ *
+ * A mirror is the spool of processes elsewhere, which others write here: neither its locks nor its
+ * process numbers say anything, and every process lives until the run is over.
  */
 #ifndef TRACK_FOLD_H
 #define TRACK_FOLD_H
@@ -41,6 +44,7 @@ struct fold_record {
 
 struct fold_given {
     const char *directory; /* the run's spool; may be missing yet */
+    bool is_mirror;
     struct series_store *store;
     /* The rank of the task that logs into this folder, or -1: not a task, passed over. */
     int64_t (*rank)(void *context, const char *task);

@@ -215,7 +215,7 @@ static void send_now(struct api_call *call) {
                                .accept = call->is_stream ? "*/*" : JSON_TYPE,
                                .content_type = call->content_type,
                                .authorization = credential_authorization(api->credential),
-                               .extra_header = api->impersonation,
+                               .extra_headers = { api->impersonation, call->header },
                                .body = call->sent.len ? call->sent.data : NULL,
                                .body_len = call->sent.len,
                                .deadline_ms = api->options.deadline_ms,
@@ -307,6 +307,7 @@ void api_call_free(struct api_call *call) {
     arena_release(&call->arena);
     discovery_free(call->discovery);
     free(call->name);
+    free(call->header);
     free(call->labels);
     free(call->fields);
     free(call);
@@ -468,18 +469,36 @@ static void settle_stream(struct api_call *call, struct api_answer *answer) {
     api_call_finish(call, answer);
 }
 
-struct api_call *api_stream(struct api *api, const char *path, enum api_idle idle,
-                            const struct api_sink *sink) {
-    struct api_call *call = api_call_new(api, "read", NULL, NULL, NULL);
+static struct api_call *stream_new(struct api *api, const char *verb, const char *path,
+                                   enum api_idle idle, const struct api_sink *sink) {
+    struct api_call *call = api_call_new(api, verb, NULL, NULL, NULL);
     struct error err;
 
-    snprintf(call->asked, sizeof call->asked, "read %.*s", (int)strcspn(path, "?"), path);
+    snprintf(call->asked, sizeof call->asked, "%s %.*s", verb, (int)strcspn(path, "?"), path);
     if (buf_append(&call->path, path, strlen(path), &err))
         call->refused = err;
     call->is_stream = true;
     call->idle = idle;
     call->sink = *sink;
-    return start(call, "GET", settle_stream, sink->done, sink->context);
+    return call;
+}
+
+struct api_call *api_stream(struct api *api, const char *path, enum api_idle idle,
+                            const struct api_sink *sink) {
+    return start(stream_new(api, "read", path, idle, sink), "GET", settle_stream, sink->done,
+                 sink->context);
+}
+
+struct api_call *api_post(struct api *api, const struct api_post *post,
+                          const struct api_sink *sink) {
+    struct api_call *call = stream_new(api, "ask", post->path, API_IDLE_LIMITED, sink);
+    struct error err;
+
+    if (buf_append(&call->sent, post->body, post->body_len, &err))
+        call->refused = err;
+    call->content_type = "text/plain";
+    call->header = strdup(post->header);
+    return start(call, "POST", settle_stream, sink->done, sink->context);
 }
 
 /* ---- the server ---- */

@@ -157,6 +157,17 @@ enum api_idle { API_IDLE_LIMITED, API_IDLE_FOREVER };
 struct api_call *api_stream(struct api *api, const char *path, enum api_idle idle,
                             const struct api_sink *sink);
 
+/* A request to what stands behind the server (`pods/x:7746/proxy/…`), which answers as a stream
+ * does. Copied. */
+struct api_post {
+    const char *path;
+    const char *header; /* "Name: value" */
+    const char *body;   /* text, not empty */
+    size_t body_len;
+};
+struct api_call *api_post(struct api *api, const struct api_post *post,
+                          const struct api_sink *sink);
+
 /* Takes NULL. */
 void api_cancel(struct api_call *call);
 

@@ -48,6 +48,7 @@ struct api_call {
     /* of one operation each */
     struct buf base;  /* the path to come back to */
     char *name;       /* create: what to look up */
+    char *header;     /* post: "Name: value" */
     uint32_t lookups; /* create */
     void (*item)(void *context, const struct node *object);
     char *labels, *fields;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "backend/kubernetes/plugin.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "codec/json.h"

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define FILE_NAME ".cursors"
-
 struct slot {
     struct logstream_cursor at;
     uint64_t check;
@@ -22,11 +20,11 @@ static uint64_t check_of(const struct logstream_cursor *at, uint32_t rank) {
     return sum;
 }
 
-void cursors_open(struct cursors *cursors, const char *directory) {
+void cursors_open(struct cursors *cursors, const char *directory, const char *name) {
     char path[PATH_MAX];
 
     cursors->fd = -1;
-    if (snprintf(path, sizeof path, "%s/" FILE_NAME, directory) < (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path)
         cursors->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }
 

@@ -71,6 +71,7 @@ static void finish_if_nothing_is_left(struct pod_gang *g) {
     if (tasks_any_untold(g))
         return; /* the last of its log is still on the way */
     tasks_end_all(g, g->last_words[0] ? g->last_words : "its pod was never made");
+    gang_pull_tell_counts(g);
     g->stage = STAGE_GONE;
     event_active(&g->gone_event, EV_TIMEOUT, 0);
 }
@@ -303,11 +304,17 @@ static int launch(struct backend *backend, const struct gang *gang, struct error
     g->gang = *gang;
     tasks_init(g);
     g->launched_us = clock_monotonic_us();
-    cursors_open(&g->cursors, g->facts->logs);
-    if (g->facts->was_submitted)
+    cursors_open(&g->cursors, g->facts->logs, CURSORS_API);
+    if (g->facts->was_submitted) {
+        struct error none;
+
+        if (shim_key_read(g->facts->logs, g->shim_key, &none))
+            g->shim_key[0] = '\0';
+        gang_pull_open(g);
         begin_watching(g);
-    else if (g->form->make(g, err))
+    } else if (g->form->make(g, err)) {
         return -1;
+    }
     evtimer_add(&g->look_event, &soon);
     return 0;
 }
@@ -340,6 +347,7 @@ static void gang_free(struct backend *backend) {
     watch_free(g->pods);
     api_free(g->api);
     cursors_close(&g->cursors);
+    gang_pull_close(g);
     arena_release(&g->arena);
     free(g);
 }
@@ -386,7 +394,7 @@ int pods_make(void *context, struct event_base *base, const struct attempt_facts
     g->api = api;
     g->namespace = api_namespace(api);
     g->form->prepare(g);
-    g->cursors.fd = -1;
+    g->cursors.fd = g->positions.fd = -1;
     manifest_name(&(struct manifest_run){ .uuid = facts->uuid, .attempt = facts->number }, g->name);
     evtimer_assign(&g->look_event, base, on_look, g);
     evtimer_assign(&g->gone_event, base, on_gone, g);

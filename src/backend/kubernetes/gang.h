@@ -4,6 +4,7 @@
  *
  *   gang.c        its life: making, watching, deleting; the clock
  *   gang_tasks.c  its tasks: what is seen of their pods, their logs, their ends
+ *   gang_pull.c   what the shims in them bring
  *   kubeflow.c, native.c   the forms: what is made, and in which order
  */
 #ifndef BACKEND_KUBERNETES_GANG_H
@@ -33,8 +34,13 @@ struct task_pod {
     bool has_end;              /* its end was seen, and waits for its turn and its log */
     uint64_t end_order;
     int64_t end_seen_us, trouble_seen_us;
-    struct follower *follower; /* NULL: its log is not read */
+    struct follower *follower; /* NULL: its log is not read by the log API */
+    struct pull *pull;         /* NULL: no shim is asked */
+    struct log_rest *rest;     /* of a log whose shim is gone */
+    bool is_unreachable;       /* the shim cannot be asked: the log API takes its place */
     bool is_log_done;
+    bool has_shim_end; /* the shim has told its end */
+    struct shim_end shim_end;
 };
 
 /* How the pods of a gang come to be. */
@@ -90,7 +96,9 @@ struct pod_gang {
     char last_words[SENTENCE_MOST]; /* why nobody knows what became of the tasks; or "" */
 
     struct task_pod *tasks;
-    struct cursors cursors;
+    struct cursors cursors, positions;
+    struct gather *gather; /* NULL: the outputs do not come here */
+    bool has_told_unreachable;
     uint64_t n_ends;
     uint32_t n_ended;
     bool is_stopping;
@@ -144,6 +152,27 @@ bool tasks_any_untold(struct pod_gang *g); /* an end was seen, and waits for its
 void tasks_forget_pods(struct pod_gang *g);
 /* Ends their pods without a grace time. */
 void tasks_kill(struct pod_gang *g);
+
+uint32_t task_rank(const struct task_pod *task);
+struct task_name task_label(const struct task_pod *task);
+/* The task has ended; it is told in its turn. */
+void tasks_see_end(struct task_pod *task);
+/* By the log API; to its end, where the task has ended. */
+void tasks_follow_log(struct task_pod *task);
+
+/* ---- gang_pull.c ---- */
+
+/* Of the gang, once it has its key, and of one task. */
+void gang_pull_open(struct pod_gang *g);
+void gang_pull_close(struct pod_gang *g);
+void gang_pull_begin(struct task_pod *task);
+void gang_pull_release(struct task_pod *task);
+/* False: what is seen of the pod says how it ended. */
+bool gang_pull_end(struct task_pod *task, struct task_end *out);
+/* Whether its end waits a moment for what the pod says of it. */
+bool gang_pull_holds_end(const struct task_pod *task);
+/* What became of the outputs, where it is not plain. */
+void gang_pull_tell_counts(struct pod_gang *g);
 
 /* Whether that much time has passed since then; 0: it never began. */
 bool gang_is_past(int64_t since_us, int64_t ms);

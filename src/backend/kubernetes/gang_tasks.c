@@ -9,6 +9,7 @@
 #include "backend/kubernetes/follower.h"
 #include "backend/kubernetes/gang.h"
 #include "backend/kubernetes/job.h"
+#include "backend/kubernetes/pull.h"
 #include "base/clock.h"
 
 enum {
@@ -17,13 +18,13 @@ enum {
     LOST_NODE_MS = 15 * 1000,    /* with a pod that should be gone, and its node */
 };
 
-static struct task_name name_of(const struct task_pod *task) {
+struct task_name task_label(const struct task_pod *task) {
     const struct pod_gang *g = task->gang;
 
     return task_name(&g->options->plan->tasks[task - g->tasks]);
 }
 
-static uint32_t rank_of(const struct task_pod *task) {
+uint32_t task_rank(const struct task_pod *task) {
     return (uint32_t)(task - task->gang->tasks);
 }
 
@@ -37,7 +38,7 @@ static void tell_end(struct task_pod *task, const struct task_end *end) {
     task->follower = NULL;
     task->is_ended = true;
     g->n_ended++;
-    g->gang.ended(g->gang.context, rank_of(task), end);
+    g->gang.ended(g->gang.context, task_rank(task), end);
     if (g->n_ended == g->gang.n_tasks)
         gang_delete(g);
 }
@@ -84,9 +85,13 @@ static struct task_end end_of(const struct pod *pod) {
     return end;
 }
 
-static bool waits_for_log(const struct task_pod *task) {
-    return task->follower && !task->is_log_done &&
-           clock_monotonic_us() - task->end_seen_us < LOG_PATIENCE_MS * 1000ll;
+static bool is_log_coming(const struct task_pod *task) {
+    return (task->follower || (task->pull && !task->has_shim_end)) && !task->is_log_done;
+}
+
+static bool is_held(const struct task_pod *task) {
+    return (is_log_coming(task) && !gang_is_past(task->end_seen_us, LOG_PATIENCE_MS)) ||
+           gang_pull_holds_end(task);
 }
 
 /* The next whose end is to be told: the one that was seen first. */
@@ -117,34 +122,45 @@ static void end_those_it_speaks_for(struct pod_gang *g, const struct task_end *e
             tell_end(&g->tasks[rank], end);
 }
 
+/* How it ended: as its shim says, else as its pod shows. */
+static struct task_end told_end(struct task_pod *task) {
+    const struct pod_gang *g = task->gang;
+    struct task_end end;
+
+    if (gang_pull_end(task, &end))
+        return end;
+    end = end_of(&task->pod);
+    if (task->pod.end == POD_DELETED && g->is_stopping)
+        end.message = "its pod was deleted with the rest";
+    else if (task->pod.end == POD_DELETED && g->owner_says[0] && !g->is_owner_there)
+        end.message = g->owner_says; /* it went with its owner */
+    return end;
+}
+
 void tasks_tell_ends(struct pod_gang *g) {
     struct task_pod *task;
 
     /* What is found at first is put into order before anything is told. */
     if (!g->pods_synced)
         return;
-    while ((task = first_end(g)) && !waits_for_log(task)) {
-        struct task_end end = end_of(&task->pod);
+    while ((task = first_end(g)) && !is_held(task)) {
+        const struct task_end end = told_end(task);
 
-        if (task->pod.end == POD_DELETED && g->is_stopping)
-            end.message = "its pod was deleted with the rest";
-        else if (task->pod.end == POD_DELETED && g->owner_says[0] && !g->is_owner_there)
-            end.message = g->owner_says; /* it went with its owner */
-        if (task->follower && !task->is_log_done) {
+        if (is_log_coming(task)) {
             char sentence[SENTENCE_MOST];
 
             snprintf(sentence, sizeof sentence, "the end of the log of %s could not be read",
-                     name_of(task).text);
+                     task_label(task).text);
             g->gang.notice(g->gang.context, sentence);
         }
         tell_end(task, &end);
-        if (rank_of(task) == 0)
+        if (task_rank(task) == 0)
             end_those_it_speaks_for(g, &end);
     }
 }
 
 /* Several that were over before anybody looked are told by their own clocks. */
-static void see_end(struct task_pod *task) {
+void tasks_see_end(struct task_pod *task) {
     struct pod_gang *g = task->gang;
 
     if (task->has_end)
@@ -164,7 +180,7 @@ void tasks_refuse(struct pod_gang *g, uint32_t rank, const char *sentence) {
 
     task->pod.end = POD_NOT_STARTED;
     snprintf(task->pod.sentence, sizeof task->pod.sentence, "%s", sentence);
-    see_end(task);
+    tasks_see_end(task);
 }
 
 /* ---- logs ---- */
@@ -173,8 +189,8 @@ static void on_output(void *context, const char *bytes, size_t n) {
     struct task_pod *task = context;
     struct pod_gang *g = task->gang;
 
-    g->gang.output(g->gang.context, rank_of(task), bytes, n);
-    cursors_write(&g->cursors, rank_of(task), follower_cursor(task->follower));
+    g->gang.output(g->gang.context, task_rank(task), bytes, n);
+    cursors_write(&g->cursors, task_rank(task), follower_cursor(task->follower));
 }
 
 static void on_log_done(void *context, const char *trouble) {
@@ -187,15 +203,15 @@ static void on_log_done(void *context, const char *trouble) {
     if (trouble && task->pod.end != POD_DELETED && task->pod.end != POD_NOT_STARTED &&
         !g->is_stopping) {
         snprintf(sentence, sizeof sentence, "the end of the log of %s may be missing: %.300s",
-                 name_of(task).text, trouble);
+                 task_label(task).text, trouble);
         g->gang.notice(g->gang.context, sentence);
     }
     tasks_tell_ends(g);
 }
 
-static void follow_log(struct task_pod *task) {
+void tasks_follow_log(struct task_pod *task) {
     struct pod_gang *g = task->gang;
-    const uint32_t rank = rank_of(task);
+    const uint32_t rank = task_rank(task);
     const struct logstream_cursor from = cursors_read(&g->cursors, rank);
     const struct follower_place place = { g->namespace, task->pod.name, g->container };
     const struct follower_observer observer = { on_output, on_log_done, task };
@@ -203,6 +219,23 @@ static void follow_log(struct task_pod *task) {
     if (!task->follower)
         task->follower = follower_new(g->api, &place, &from,
                                       g->gang.delivered(g->gang.context, rank), &observer);
+    if (task->has_end)
+        follower_ended(task->follower);
+}
+
+/* By the shim where there is one: it has more than the node keeps. */
+static void follow(struct task_pod *task) {
+    if (task->gang->shim_key[0] && !task->is_unreachable)
+        gang_pull_begin(task);
+    else
+        tasks_follow_log(task);
+}
+
+/* Its container has ended, or nobody will see it any more. */
+static void see_over(struct task_pod *task) {
+    tasks_see_end(task);
+    if (task->pull)
+        pull_pod_over(task->pull);
 }
 
 /* ---- pods ---- */
@@ -226,7 +259,7 @@ static void see_trouble(struct task_pod *task) {
         task->trouble_seen_us = clock_monotonic_us();
     if (task->pod.is_hopeless && task->pod.end == POD_NOT_ENDED) {
         task->pod.end = POD_NOT_STARTED;
-        see_end(task);
+        tasks_see_end(task);
     }
 }
 
@@ -240,13 +273,13 @@ static void see_pod(struct task_pod *task, const struct pod *seen) {
     task->is_there = true;
     if (has_run && !task->is_started) {
         task->is_started = true;
-        g->gang.started(g->gang.context, rank_of(task), 0);
+        g->gang.started(g->gang.context, task_rank(task), 0);
     }
     if (has_run)
-        follow_log(task);
+        follow(task);
     see_trouble(task);
     if (seen->phase == POD_ENDED)
-        see_end(task);
+        see_over(task);
 }
 
 static struct task_pod *task_of(struct pod_gang *g, const struct node *object) {
@@ -279,7 +312,7 @@ static void on_pod_gone(struct pod_gang *g, const struct watch_event *event) {
     }
     pod_vanished(&task->pod);
     task->is_there = false;
-    see_end(task);
+    see_over(task);
 }
 
 void tasks_see(struct pod_gang *g, const struct watch_event *event) {
@@ -306,7 +339,7 @@ void tasks_miss(struct pod_gang *g) {
         if (!(task->was_made || g->facts->was_submitted) || task->is_there || task->has_end)
             continue;
         pod_vanished(&task->pod);
-        see_end(task);
+        tasks_see_end(task);
     }
 }
 
@@ -339,10 +372,10 @@ static void look_for_trouble(struct pod_gang *g) {
         n += task->pod.trouble == first->pod.trouble;
     }
     if (first && n > 1)
-        snprintf(sentence, sizeof sentence, "%s and %" PRIu32 " more wait: %s", name_of(first).text,
-                 n - 1, first->pod.sentence);
+        snprintf(sentence, sizeof sentence, "%s and %" PRIu32 " more wait: %s",
+                 task_label(first).text, n - 1, first->pod.sentence);
     else if (first)
-        snprintf(sentence, sizeof sentence, "%s waits: %s", name_of(first).text,
+        snprintf(sentence, sizeof sentence, "%s waits: %s", task_label(first).text,
                  first->pod.sentence);
     tell_waits(g, first, sentence);
 }
@@ -360,7 +393,7 @@ static void lose_patience(struct pod_gang *g) {
             !gang_is_past(task->trouble_seen_us, PATIENCE_MS))
             continue;
         task->pod.end = POD_NOT_STARTED;
-        see_end(task);
+        tasks_see_end(task);
     }
 }
 
@@ -374,7 +407,7 @@ static void look_for_lost_nodes(struct pod_gang *g) {
             clock_wall_us() < task->pod.deletion_us + LOST_NODE_MS * 1000ll)
             continue;
         pod_vanished(&task->pod);
-        see_end(task);
+        see_over(task);
     }
 }
 
@@ -435,6 +468,7 @@ void tasks_init(struct pod_gang *g) {
 void tasks_release(struct pod_gang *g) {
     for (uint32_t rank = 0; g->tasks && rank < g->gang.n_tasks; rank++) {
         follower_free(g->tasks[rank].follower);
+        gang_pull_release(&g->tasks[rank]);
         arena_release(&g->tasks[rank].texts);
     }
     free(g->tasks);

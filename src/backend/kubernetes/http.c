@@ -13,6 +13,7 @@
 #include <sys/time.h>
 
 #include "backend/kubernetes/curl.h"
+#include "base/attr.h"
 #include "base/buf.h"
 
 enum {
@@ -531,7 +532,8 @@ struct http_call *http_send(struct http *http, const struct http_request *reques
     set_body(call, request);
     add_header(call, "Accept", request->accept);
     add_header(call, "Authorization", request->authorization);
-    add_header(call, NULL, request->extra_header);
+    for (size_t i = 0; i < ARRAY_LEN(request->extra_headers); i++)
+        add_header(call, NULL, request->extra_headers[i]);
     add_header(call, "User-Agent", "myelin/" MYELIN_VERSION);
     curl.easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->headers);
     if (!request->bytes)

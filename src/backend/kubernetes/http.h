@@ -52,12 +52,12 @@ struct http_answer {
 };
 
 struct http_request {
-    const char *method;        /* "GET" */
-    const char *url;           /* copied, as all of these */
-    const char *accept;        /* NULL: all */
-    const char *content_type;  /* of the body */
-    const char *authorization; /* the header's value: "Bearer …"; NULL: none */
-    const char *extra_header;  /* "Name: value"; NULL: none */
+    const char *method;           /* "GET" */
+    const char *url;              /* copied, as all of these */
+    const char *accept;           /* NULL: all */
+    const char *content_type;     /* of the body */
+    const char *authorization;    /* the header's value: "Bearer …"; NULL: none */
+    const char *extra_headers[2]; /* "Name: value"; NULL: none */
     const char *body;
     size_t body_len;
     uint32_t deadline_ms; /* of a whole request */

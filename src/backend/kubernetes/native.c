@@ -182,6 +182,7 @@ static int make(struct pod_gang *g, struct error *err) {
     manifest = gang_manifest(g, NULL, NULL, err);
     if (!manifest)
         return -1;
+    gang_pull_open(g);
     making = calloc(1, sizeof *making);
     if (!making)
         abort();

@@ -197,6 +197,9 @@ static void take_terminated(struct pod *pod, const struct node *object,
                             const struct node *terminated, const struct node *disruption) {
     const int64_t code = number_of(terminated, "exitCode", 0);
 
+    const char *message = text_of(terminated, "message");
+
+    pod->has_message = shim_end_read(message, strlen(message), &pod->message);
     pod->started_us = time_of(terminated, "startedAt");
     pod->ended_us = time_of(terminated, "finishedAt");
     take_exit(pod, terminated);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/kubernetes/shim_end.h"
 #include "codec/node.h"
 
 enum pod_phase {
@@ -64,7 +65,9 @@ struct pod {
     uint32_t restarts;             /* of the container */
     int64_t started_us, ended_us;  /* wall clock of the node; 0: not known */
     const char *name, *uid, *node; /* "" where it has none */
-    char sentence[400];            /* trouble or end for people; "" where there is nothing to say */
+    bool has_message;              /* its container ended with a message of a shim */
+    struct shim_end message;
+    char sentence[400]; /* trouble or end for people; "" where there is nothing to say */
 };
 
 /* `container` is looked at (NULL: the first). *out points into `object`. */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the shims of a gang's pods bring: the logs, and the ends of tasks, which a pod does not show
+ * while its shim waits for us. Where no shim can be asked, the log API takes its place, and a
+ * notice says what is lost.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "backend/kubernetes/gang.h"
+#include "backend/kubernetes/gather.h"
+#include "backend/kubernetes/log_rest.h"
+#include "backend/kubernetes/pull.h"
+#include "base/clock.h"
+
+enum { HOLD_MS = 5 * 1000 }; /* an end whose cause the pod may know better */
+
+/* ---- the log ---- */
+
+/* How much of the log came so far: what is kept here may be less. */
+static uint64_t position_of(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    const uint32_t rank = task_rank(task);
+    const struct logstream_cursor last = cursors_read(&g->positions, rank);
+    const uint64_t kept = g->gang.delivered(g->gang.context, rank);
+
+    return kept >= last.lines ? last.offset + (kept - last.lines) : last.offset;
+}
+
+static void on_output(void *context, const char *bytes, size_t n, uint64_t at) {
+    struct task_pod *task = context;
+    struct pod_gang *g = task->gang;
+    const uint32_t rank = task_rank(task);
+    struct logstream_cursor position = { .offset = at };
+
+    if (task->is_ended)
+        return; /* nobody waited for it any more */
+    g->gang.output(g->gang.context, rank, bytes, n);
+    position.lines = g->gang.delivered(g->gang.context, rank);
+    cursors_write(&g->positions, rank, &position);
+}
+
+/* ---- what is missing ---- */
+
+/* Whoever kills a run does not ask what it leaves. */
+static bool is_told_losses(const struct pod_gang *g) {
+    return g->killed_us == 0;
+}
+
+static void tell_missing(struct task_pod *task, uint64_t log, uint64_t others) {
+    struct pod_gang *g = task->gang;
+    char sentence[SENTENCE_MOST];
+
+    if ((log == 0 && others == 0) || !is_told_losses(g))
+        return;
+    snprintf(sentence, sizeof sentence,
+             "the pod of %s ended before all was fetched: missing are %" PRIu64
+             " bytes of its log and at most %" PRIu64 " bytes of its metrics and outputs",
+             task_label(task).text, log, others);
+    g->gang.notice(g->gang.context, sentence);
+}
+
+static void tell_unknown(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    char sentence[SENTENCE_MOST];
+
+    if (!is_told_losses(g))
+        return;
+    snprintf(sentence, sizeof sentence,
+             "the pod of %s went before its task had ended for us: nobody knows what of its log, "
+             "metrics and outputs is missing",
+             task_label(task).text);
+    g->gang.notice(g->gang.context, sentence);
+}
+
+static void log_done(struct task_pod *task) {
+    task->is_log_done = true;
+    tasks_tell_ends(task->gang);
+}
+
+static void on_rest(void *context, const char *bytes, size_t n) {
+    struct task_pod *task = context;
+
+    on_output(task, bytes, n, pull_log_at(task->pull) + n);
+}
+
+/* What of the metrics and outputs the shim knew nobody to have; we may have some of it. */
+static uint64_t others_missing(const struct task_pod *task) {
+    const struct shim_end *end = &task->pod.message;
+    const uint64_t kept = end->log > end->lost ? end->log - end->lost : 0;
+    const uint64_t acked = pull_log_acked(task->pull);
+    const uint64_t log = kept > acked ? kept - acked : 0;
+
+    return end->unsent > log ? end->unsent - log : 0;
+}
+
+static void on_rest_done(void *context, uint64_t missing) {
+    struct task_pod *task = context;
+
+    tell_missing(task, missing, others_missing(task));
+    log_done(task);
+}
+
+/* The pod is over, and the shim with it: what the node has of the log is all that is left. */
+static void fetch_rest(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    const struct follower_place place = { g->namespace, task->pod.name, g->container };
+    const struct log_rest_observer observer = { on_rest, on_rest_done, task };
+    const struct shim_end *end = &task->pod.message;
+    const uint64_t at = pull_log_at(task->pull);
+
+    if (!task->is_there) {
+        tell_unknown(task);
+        log_done(task);
+    } else if (!task->pod.has_message) {
+        tell_unknown(task);
+        tasks_follow_log(task);
+    } else if (end->log > at && end->lost == 0) {
+        task->rest = log_rest_new(g->api, &place, end->log - at, &observer);
+    } else {
+        tell_missing(task, end->log - end->lost > at ? end->log - end->lost - at : 0,
+                     others_missing(task));
+        log_done(task);
+    }
+}
+
+/* ---- what a pull tells ---- */
+
+static void on_ended(void *context, const struct shim_end *end) {
+    struct task_pod *task = context;
+
+    task->shim_end = *end;
+    task->has_shim_end = true;
+    tasks_see_end(task);
+    tasks_tell_ends(task->gang);
+}
+
+static void tell_unreachable(struct pod_gang *g, const char *why) {
+    char sentence[SENTENCE_MOST + 64];
+
+    if (g->has_told_unreachable)
+        return;
+    g->has_told_unreachable = true;
+    snprintf(sentence, sizeof sentence,
+             "the pods cannot be asked for what their tasks leave (%.240s): logs come by the log "
+             "API; metrics and outputs stay in the pods",
+             why);
+    g->gang.notice(g->gang.context, sentence);
+}
+
+static void tell_lost(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    const uint64_t lost = pull_log_lost(task->pull);
+    char sentence[SENTENCE_MOST];
+
+    if (lost == 0)
+        return;
+    snprintf(sentence, sizeof sentence,
+             "of the log of %s %" PRIu64 " bytes are missing: the pod could not keep them",
+             task_label(task).text, lost);
+    g->gang.notice(g->gang.context, sentence);
+}
+
+static void on_over(void *context, enum pull_outcome outcome, const char *why) {
+    struct task_pod *task = context;
+
+    switch (outcome) {
+    case PULL_ALL:
+        tell_lost(task);
+        log_done(task);
+        break;
+    case PULL_CUT: fetch_rest(task); break;
+    case PULL_UNREACHABLE:
+        tell_unreachable(task->gang, why);
+        task->is_unreachable = true;
+        tasks_follow_log(task);
+        break;
+    }
+}
+
+static void on_trouble(void *context, const char *sentence) {
+    struct task_pod *task = context;
+
+    task->gang->gang.notice(task->gang->gang.context, sentence);
+}
+
+/* ---- ends ---- */
+
+static bool has_succeeded(const struct shim_end *end) {
+    return end->kind == SHIM_EXITED && end->detail == 0;
+}
+
+bool gang_pull_holds_end(const struct task_pod *task) {
+    return task->has_shim_end && task->shim_end.kind == SHIM_SIGNALLED &&
+           !task->gang->is_stopping && task->is_there && task->pod.end == POD_NOT_ENDED &&
+           !task->pod.is_being_deleted && !gang_is_past(task->end_seen_us, HOLD_MS);
+}
+
+/* Whether the pod says who did it: it was deleted or evicted, or ran out of memory. */
+static bool pod_knows_better(const struct task_pod *task) {
+    if (has_succeeded(&task->shim_end))
+        return false;
+    if (task->pod.end == POD_OOM)
+        return true;
+    return !task->gang->is_stopping &&
+           (task->pod.is_being_deleted || task->pod.end == POD_EVICTED ||
+            task->pod.end == POD_NODE_LOST || task->pod.end == POD_DELETED);
+}
+
+bool gang_pull_end(struct task_pod *task, struct task_end *out) {
+    const struct shim_end *end = task->has_shim_end      ? &task->shim_end
+                                 : task->pod.has_message ? &task->pod.message
+                                                         : NULL;
+
+    if (!task->gang->shim_key[0] || !end)
+        return false;
+    if (task->has_shim_end ? pod_knows_better(task)
+                           : task->pod.end != POD_EXITED && task->pod.end != POD_SIGNALLED) {
+        pod_vanished(&task->pod); /* where it has no end yet */
+        return false;
+    }
+    switch (end->kind) {
+    case SHIM_EXITED: *out = (struct task_end){ .kind = TASK_EXITED, .detail = end->detail }; break;
+    case SHIM_SIGNALLED:
+        *out = (struct task_end){ .kind = TASK_SIGNALLED, .detail = end->detail };
+        break;
+    case SHIM_NOT_STARTED:
+        *out = (struct task_end){ .kind = TASK_NOT_STARTED,
+                                  .detail = end->detail,
+                                  .message = end->why };
+        break;
+    case SHIM_GAVE_UP: *out = (struct task_end){ .kind = TASK_LOST, .message = end->why }; break;
+    }
+    return true;
+}
+
+/* ---- the life of it ---- */
+
+void gang_pull_begin(struct task_pod *task) {
+    struct pod_gang *g = task->gang;
+    const struct task_name name = task_label(task);
+    const struct pull_given given = {
+        .namespace = g->namespace,
+        .pod = task->pod.name,
+        .key = g->shim_key,
+        .task = name.text,
+        .spool = g->facts->spool,
+        .logs = g->facts->logs,
+        .gather = g->gather,
+        .rank = task_rank(task),
+        .log_at = position_of(task),
+    };
+    const struct pull_observer observer = { on_output, on_ended, on_over, on_trouble, task };
+
+    if (!task->pull)
+        task->pull = pull_new(g->api, &given, &observer);
+}
+
+void gang_pull_open(struct pod_gang *g) {
+    const bool comes_here = !g->options->settings->kubernetes.outputs.claim;
+
+    if (!g->shim_key[0])
+        return;
+    cursors_open(&g->positions, g->facts->logs, CURSORS_SHIM);
+    if (comes_here && g->facts->outputs)
+        g->gather = gather_new(g->facts->outputs, g->facts->logs, g->gang.n_tasks);
+}
+
+void gang_pull_tell_counts(struct pod_gang *g) {
+    const struct gather_counts counts =
+        g->gather ? gather_counts(g->gather) : (struct gather_counts){ 0 };
+    char sentence[SENTENCE_MOST];
+
+    if (counts.doubles > 0) {
+        snprintf(sentence, sizeof sentence,
+                 "several tasks wrote outputs of the same name: %" PRIu64
+                 " files of higher ranks were left out, the first is %.200s",
+                 counts.doubles, counts.double_path);
+        g->gang.notice(g->gang.context, sentence);
+    }
+    if (counts.refused > 0) {
+        snprintf(sentence, sizeof sentence,
+                 "%" PRIu64 " outputs could not be put in their place, the first is %.200s",
+                 counts.refused, counts.refused_path);
+        g->gang.notice(g->gang.context, sentence);
+    }
+}
+
+void gang_pull_close(struct pod_gang *g) {
+    gather_free(g->gather);
+    cursors_close(&g->positions);
+    g->gather = NULL;
+}
+
+void gang_pull_release(struct task_pod *task) {
+    pull_free(task->pull);
+    log_rest_free(task->rest);
+    task->pull = NULL;
+    task->rest = NULL;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fetches what a task in a pod leaves: asks its shim (docs/shim.md), through the API server, for a
+ * stream of frames, and puts log, spool and outputs where they belong on this machine.
+ *
+ *   connecting ─► open ─► ENDED ─► DONE ─► POST /end ─► over: all is here
+ *       ▲           │ cut, or the disk is full: again, from the offsets of what is here
+ *       └───────────┘
+ *
+ * From time to time the shim is told how much is on the disk here, so that it can give it up.
+ * `over` comes once. Until then a pull goes on asking, for as long as the pod is there.
+ */
+#ifndef BACKEND_KUBERNETES_PULL_H
+#define BACKEND_KUBERNETES_PULL_H
+
+#include "backend/kubernetes/api.h"
+#include "backend/kubernetes/gather.h"
+#include "backend/kubernetes/shim_end.h"
+
+enum pull_outcome {
+    PULL_ALL,         /* all is here, and the shim has let go of it */
+    PULL_CUT,         /* the pod is over, and its task has not said its last */
+    PULL_UNREACHABLE, /* there is no way to the shim; why says what is in it */
+};
+
+struct pull_observer {
+    /* Bytes of the log; `at` is how much of it there is by now. */
+    void (*output)(void *context, const char *bytes, size_t n, uint64_t at);
+    /* The task has ended, and all that it left is here. Once. */
+    void (*ended)(void *context, const struct shim_end *end);
+    void (*over)(void *context, enum pull_outcome outcome, const char *why);
+    /* What comes cannot be kept at present; told once. */
+    void (*trouble)(void *context, const char *sentence);
+    void *context;
+};
+
+struct pull_given {
+    const char *namespace, *pod, *key;
+    const char *task, *spool, *logs; /* as of mirror_new */
+    struct gather *gather;           /* NULL: the outputs are not fetched. Outlives the pull */
+    uint32_t rank;
+    uint64_t log_at; /* how much of the log is here */
+};
+
+struct pull;
+
+/* Copies what it is given. */
+struct pull *pull_new(struct api *api, const struct pull_given *given,
+                      const struct pull_observer *observer);
+
+/* The container has ended, or its pod is gone: what does not come now will not come. */
+void pull_pod_over(struct pull *pull);
+
+/* How much of the log is here, and how much of it the pod could not keep. */
+uint64_t pull_log_at(const struct pull *pull);
+uint64_t pull_log_lost(const struct pull *pull);
+/* How much of it the shim knows to be here. */
+uint64_t pull_log_acked(const struct pull *pull);
+
+/* Takes NULL; may be called from the observer. */
+void pull_free(struct pull *pull);
+
+#endif
