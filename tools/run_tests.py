@@ -48,13 +48,17 @@ class Build:
         return os.path.join(self.directory, "myelin")
 
 
+# Part of the options, so that a build directory that was made before is configured again.
+HAS_ARM64 = subprocess.run([os.path.join(ROOT, "tools", "musl-arm64"), "show"], capture_output=True,
+                           check=False).returncode == 0
+SHIMS = "-Dshim_arm64=" + ("enabled" if HAS_ARM64 else "disabled")
 BUILDS = (
-    Build("plain", os.path.join(ROOT, "build"), ("-Dtests=true", "-Dwerror=true"),
+    Build("plain", os.path.join(ROOT, "build"), ("-Dtests=true", "-Dwerror=true", SHIMS),
           suites=("style", "unit", "fuzz", "golden", "fixtures")),
     Build("sanitizers", os.path.join(ROOT, "build-asan"),
           # Beyond -Og the sanitizers' own checks make gcc warn of paths that do not exist.
           ("-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=g",
-           "-Dtests=true", "-Dwerror=true"),
+           "-Dtests=true", "-Dwerror=true", SHIMS),
           sanitized=True),
 )
 

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "codec/json.h"
+#include "shim/program.h"
 
 static int version(const struct invocation *invocation) {
     struct json json;
@@ -18,13 +19,21 @@ static int version(const struct invocation *invocation) {
     json_text(&json, "myelin");
     json_key(&json, "version");
     json_text(&json, MYELIN_VERSION);
+    json_key(&json, "shims");
+    json_array(&json);
+    for (size_t i = 0; shim_architectures[i]; i++)
+        if (shim_program_for(shim_architectures[i]))
+            json_text(&json, shim_architectures[i]);
+    json_end(&json);
     json_end(&json);
     /* A failure to write is told once for all commands, when the program ends. */
     return json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
 }
 
 static const struct option options[] = {
-    { .name = "json", .help = "print a JSON object with `name` and `version`" },
+    { .name = "json",
+      .help = "print a JSON object with `name`, `version` and `shims`, the processors whose pods "
+              "it can serve" },
     { 0 },
 };
 

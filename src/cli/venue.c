@@ -119,12 +119,16 @@ static int choose_form(struct venue *venue, struct diags *diags, struct error *e
 
     if (manifest_target_of(plan, diags, &target))
         return error_set(err, ERROR_INVALID, "%s", "");
-    if (target == MANIFEST_NATIVE && plan->framework == FRAMEWORK_HOROVOD) {
-        static const char why[] = "nothing serves Horovod's rendezvous in pods of our own yet";
+    if (target == MANIFEST_NATIVE && plan->framework == FRAMEWORK_HOROVOD &&
+        !venue->settings->kubernetes.has_shim) {
+        static const char why[] =
+            "without the shim nothing serves Horovod's rendezvous in pods of our own";
 
-        diag_help(plan->backend_place.length ? diag_error(diags, plan->backend_place, "%s", why)
-                                             : diag_error_nowhere(diags, "%s", why),
-                  "use `backend: kubeflow`, which runs it as an MPIJob");
+        diag_help(
+            plan->backend_place.length ? diag_error(diags, plan->backend_place, "%s", why)
+                                       : diag_error_nowhere(diags, "%s", why),
+            "set `kubernetes.shim: true` in config.yml, or use `backend: kubeflow`, which runs "
+            "it as an MPIJob");
         return error_set(err, ERROR_INVALID, "%s", "");
     }
     venue->options.form = pods_form_of(target);

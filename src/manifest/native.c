@@ -152,9 +152,12 @@ void build_native(struct build *build) {
         }
         add_pod(build, rank, &variables);
     }
-    if (build->plan->framework == FRAMEWORK_HOROVOD)
-        build_note(build, "nothing serves Horovod's rendezvous in these pods: serve it yourself at "
-                          "HOROVOD_GLOO_RENDEZVOUS_ADDR, or use `backend: kubeflow`");
+    if (build->plan->framework == FRAMEWORK_HOROVOD && !build->cluster->has_shim)
+        build_note(
+            build,
+            "nothing serves Horovod's rendezvous in these pods: serve it yourself at "
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR, set `kubernetes.shim: true` in config.yml, or use "
+            "`backend: kubeflow`");
     if (!build->cluster->has_shim)
         build_note(build, "`kubernetes.shim` of config.yml is false: metrics, params and artifacts "
                           "stay in the pods");

@@ -11,13 +11,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/attr.h"
 #include "base/base64.h"
 #include "manifest/build.h"
 
 #define SHIM_KEY_NONE "00000000000000000000000000000000"
-
-static const char *const architectures[] = { "amd64", "arm64" };
 
 /* ---- which one ---- */
 
@@ -87,10 +84,10 @@ static const char *encoded(struct build *build, const struct shim_program *progr
 struct node shim_config_map(struct build *build, const struct tree *metadata) {
     struct tree object = tree_map(build->arena), data = tree_map(build->arena);
 
-    for (size_t i = 0; i < ARRAY_LEN(architectures); i++)
-        if (is_used(build, architectures[i]))
-            tree_text(&data, key_of(build, architectures[i]),
-                      encoded(build, shim_program_for(architectures[i])));
+    for (size_t i = 0; shim_architectures[i]; i++)
+        if (is_used(build, shim_architectures[i]))
+            tree_text(&data, key_of(build, shim_architectures[i]),
+                      encoded(build, shim_program_for(shim_architectures[i])));
     tree_text(&object, "apiVersion", "v1");
     tree_text(&object, "kind", "ConfigMap");
     tree_put(&object, "metadata", tree_node(metadata));
@@ -125,6 +122,8 @@ static struct variables variables_for(struct build *build, uint32_t rank) {
         if (rank > 0)
             add(&to, "MYELIN_SHIM_LEADER", arena_text(build->arena, leader, strlen(leader)));
     }
+    if (plan->framework == FRAMEWORK_HOROVOD && rank == 0)
+        add(&to, "MYELIN_SHIM_RENDEZVOUS", build->facts.rendezvous_port);
     add(&to, "MYELIN_SHIM_TASKS", number(build, plan->n_tasks));
     add(&to, "MYELIN_SHIM_LINGER", number(build, cluster->linger_s));
     add(&to, "MYELIN_SHIM_LOG_LIMIT", number(build, cluster->log_limit_mib << 20));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/gang.h"
 #include "shim/routes.h"
 #include "shim/shim.h"
 
@@ -291,6 +292,7 @@ static void set_up(struct shim *shim) {
 
 int main(int argc, char **argv, char **environment) {
     static struct shim shim;
+    static struct gang gang;
     const char *wrong;
     struct ending ending;
 
@@ -309,7 +311,7 @@ int main(int argc, char **argv, char **environment) {
         return ENDING_OWN_FAILURE;
     }
     set_up(&shim);
-    shim_start(&shim);
+    gang_begin(&gang, &shim);
     loop_run(&shim.loop);
     ending = shim_ending(&shim);
     return ending_code(&ending);

@@ -369,7 +369,7 @@ static void prepare_command(struct run *run) {
 
 static int prepare_rendezvous(struct run *run, struct error *err) {
     const uint32_t n = run->state.plan->n_tasks;
-    const struct rendezvous_limits limits = rendezvous_limits_for(n);
+    const struct meeting_limits limits = meeting_limits_for(n);
     const uint16_t port = run->ports.list.items[n];
 
     return rendezvous_new(run->base, port, &limits, &run->rendezvous, err);

@@ -18,11 +18,13 @@ def run_there(scenario, head, framework="pytorch"):
 
 
 @pytest.mark.parametrize("backend", ["backend: native\n", ""])
-def test_horovod_in_pods_of_our_own_is_refused_with_the_way_out(scenario, backend):
+def test_horovod_in_pods_of_our_own_without_the_shim_is_refused_with_the_way_out(scenario, backend):
+    scenario.home.mkdir(exist_ok=True)
+    (scenario.home / "config.yml").write_text("kubernetes: {shim: false}\n")
     ended = run_there(scenario, backend + "build: {image: x}", "horovod")
     assert ended.status == 125, ended
     assert "nothing serves Horovod's rendezvous" in ended.err
-    assert "use `backend: kubeflow`" in ended.err
+    assert "`kubernetes.shim: true`" in ended.err and "use `backend: kubeflow`" in ended.err
     assert ("backend: native" in ended.err) == bool(backend), "the place is shown where there is one"
     assert not list(scenario.home.glob("runs/*")), "nothing was begun"
 

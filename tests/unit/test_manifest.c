@@ -684,6 +684,27 @@ static void the_shim_of_a_pod_is_the_one_of_this_program(void **unused) {
                         "master-0.myelin-0f8b3c1d2e4a-0");
 }
 
+static void the_shim_of_horovods_master_serves_the_rendezvous_that_all_are_told_of(void **unused) {
+    static const char text[] =
+        HEAD "build: {image: a}\nframework: horovod\nenvironment: {replicas: {n_workers: 2}}\n";
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    AUTO_PTR(manifest) manifest = build_with("", text, &plan, &settings);
+    const char *port = variable_in(manifest, 0, "MYELIN_SHIM_RENDEZVOUS");
+
+    (void)unused;
+    assert_non_null(port);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(variable_in(manifest, i, "HOROVOD_GLOO_RENDEZVOUS_PORT"), port);
+        assert_string_equal(variable_in(manifest, i, "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
+                            variable_in(manifest, i, "MYELIN_SHIM_WAIT"));
+        assert_string_equal(variable_in(manifest, i, "MYELIN_SHIM_TASKS"), "3");
+        assert_true(i == 0 || !variable_in(manifest, i, "MYELIN_SHIM_RENDEZVOUS"));
+    }
+    for (size_t i = 0; i < manifest->n_notes; i++)
+        assert_null(strstr(manifest->notes[i], "rendezvous"));
+}
+
 static void a_pod_goes_only_where_its_shim_can_run(void **unused) {
     AUTO_PTR(plan) plan = NULL;
     AUTO_PTR(settings) settings = NULL;
@@ -808,6 +829,7 @@ int main(void) {
         cmocka_unit_test(what_the_settings_say_reaches_every_pod),
         cmocka_unit_test(pods_wait_at_our_gate_only_where_nobody_else_places_them_together),
         cmocka_unit_test(the_shim_of_a_pod_is_the_one_of_this_program),
+        cmocka_unit_test(the_shim_of_horovods_master_serves_the_rendezvous_that_all_are_told_of),
         cmocka_unit_test(a_pod_goes_only_where_its_shim_can_run),
         cmocka_unit_test(where_the_settings_switch_the_shim_off_nothing_of_it_is_left),
         cmocka_unit_test(a_claim_keeps_the_outputs_where_they_are),

@@ -27,7 +27,7 @@ struct fixture {
     char answer[64 * 1024];
 };
 
-static const struct rendezvous_limits limits = {
+static const struct meeting_limits limits = {
     .keys = 4, .key_bytes = 64, .body_bytes = 1000, .all_bytes = 2500
 };
 
@@ -190,7 +190,7 @@ static void garbage_does_not_end_the_server(void **state) {
 static void the_limits_of_a_gang_have_room_for_what_horovod_leaves(void **state) {
     (void)state;
     for (uint32_t n = 1; n <= 1024; n *= 4) {
-        const struct rendezvous_limits room = rendezvous_limits_for(n);
+        const struct meeting_limits room = meeting_limits_for(n);
 
         assert_true(room.keys >= (size_t)n * 12);
         assert_true(room.body_bytes >= (size_t)(n - 1) * 136);
