@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A supervisor's side of docs/shim.md, for scenarios: it starts a shim, and mirrors what that sends."""
+"""A supervisor's side of docs/shim.md, for scenarios: it starts a shim, and mirrors what that sends.
+
+    MYELIN_SHIM   the shim under test (default: that of build/ of this checkout)
+"""
 import contextlib
 import http.client
 import json

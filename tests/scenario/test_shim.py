@@ -5,14 +5,12 @@ import http.client
 import os
 import resource
 import signal
-import socket
 import struct
 import subprocess
-import time
 
 import pytest
-from conftest import MARK, PYTHON, ROOT, compile_logger
-from shimming import DONE, ENDED, KEY, Mirror, SECONDS, Shim, Stream, eventually
+from conftest import PYTHON, ROOT, compile_logger
+from shimming import KEY, SECONDS, SHIM, Mirror, Shim, Stream, eventually
 
 LOGGER = r"""
 #include <stdlib.h>
@@ -86,6 +84,12 @@ def flood(megabytes):
     for i in range(count // 1024):
         digest.update("".join("%063d\n" % (i * 1024 + k) for k in range(1024)).encode())
     return (PYTHON, "-c", script), count // 1024 * 65536, digest.hexdigest()
+
+
+def test_the_shim_is_small():
+    if SHIM.name != "shim-amd64":
+        pytest.skip("this one is not as pods get it")
+    assert SHIM.stat().st_size <= 128 << 10
 
 
 # -- the command
