@@ -47,6 +47,11 @@ class Build:
     def program(self):
         return os.path.join(self.directory, "myelin")
 
+    @property
+    def shim(self):
+        """As pods get it, or compiled like the rest where that is with sanitizers."""
+        return os.path.join(self.directory, *(("tests", "shim-checked") if self.sanitized else ("src", "shim", "shim-amd64")))
+
 
 # Part of the options, so that a build directory that was made before is configured again.
 HAS_ARM64 = subprocess.run([os.path.join(ROOT, "tools", "musl-arm64"), "show"], capture_output=True,
@@ -275,7 +280,7 @@ class Person:
                     os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
 
     def take(self, program):
-        own = os.path.join(self.home, "bin", "myelin")
+        own = os.path.join(self.home, "bin", os.path.basename(program))
         os.makedirs(os.path.dirname(own), exist_ok=True)
         shutil.copy2(program, own)
         os.chmod(own, 0o755)
@@ -295,7 +300,7 @@ def people():
 def run_pytest(build, person, selection):
     report = os.path.join(person.temporary, "report.xml")
     sanitizers = Sanitizers(person.temporary)
-    environment = dict(person.environment(), MYELIN=person.take(build.program))
+    environment = dict(person.environment(), MYELIN=person.take(build.program), MYELIN_SHIM=person.take(build.shim))
     if build.sanitized:
         environment.update(sanitizers.environment())
     status, output = run_limited(

@@ -51,7 +51,7 @@ static uint64_t count_unsent(struct shim *shim) {
     const uint64_t log = acks_get(&shim->acks, "log");
     uint64_t sum = shim->log.size > log ? shim->log.size - log : 0;
 
-    sum += spool_unsent(&shim->spool);
+    sum += spool_unsent(shim->settings.spool, &shim->acks);
     if (shim->settings.sends_outputs)
         sum += outputs_unsent(shim->settings.outputs, &shim->acks);
     return sum;

@@ -115,8 +115,12 @@ static int read_request_line(struct request *request, struct piece line) {
     struct piece target;
     char *mark;
 
-    if (line.n < before + after || memcmp(line.at, method, before) != 0)
-        return memchr(line.at, ' ', line.n) ? 405 : 400;
+    if (!memchr(line.at, ' ', line.n))
+        return 400;
+    if (line.n < before || memcmp(line.at, method, before) != 0)
+        return 405;
+    if (line.n < before + after)
+        return 400;
     target = (struct piece){ line.at + before, line.n - before - after };
     if (memcmp(target.at + target.n, version, after - 1) != 0)
         return 400;

@@ -34,6 +34,12 @@ struct spool_file {
 
 #define PREFIX "spool/"
 
+/* What WHOLE says of a file, and what acknowledges it: one more than its size. Its records may end
+ * at its size, and who has them does not have its last header yet. */
+static uint64_t whole_of(const struct spool_file *file) {
+    return file->size + 1;
+}
+
 static const char *own_name(const struct spool_file *file) {
     return file->name + strlen(PREFIX);
 }
@@ -211,7 +217,7 @@ static void look(struct spool *spool, struct spool_file *file, enum spool_writer
         }
     }
     close(fd);
-    if (file->owes_whole && file->size && acks_get(spool->acks, file->name) >= file->size)
+    if (file->owes_whole && acks_get(spool->acks, file->name) >= whole_of(file))
         remove_file(spool, file);
 }
 
@@ -264,7 +270,7 @@ static bool send_owed(struct spool *spool, struct spool_file *file, struct outgo
     if (file->owes_whole) {
         file->owes_whole = false;
         file->is_whole = true;
-        outgoing_file(out, FRAME_WHOLE, file->name, file->size, 0);
+        outgoing_file(out, FRAME_WHOLE, file->name, whole_of(file), 0);
         return true;
     }
     return false;
@@ -296,24 +302,25 @@ void spool_acknowledged(struct spool *spool) {
     for (size_t i = 0; i < spool->n; i++) {
         struct spool_file *file = &spool->files[i];
 
-        if (file->is_whole && !file->is_gone && file->size &&
-            acks_get(spool->acks, file->name) >= file->size)
+        if (file->is_whole && !file->is_gone && acks_get(spool->acks, file->name) >= whole_of(file))
             remove_file(spool, file);
     }
 }
 
-uint64_t spool_unsent(struct spool *spool) {
+uint64_t spool_unsent(const char *path, const struct acks *acks) {
+    struct spool spool;
     uint64_t sum = 0;
 
-    spool_restart(spool);
-    spool_look(spool);
-    for (size_t i = 0; i < spool->n; i++) {
-        struct spool_file *file = &spool->files[i];
-        const uint64_t has = acks_get(spool->acks, file->name);
+    spool_init(&spool, path, acks);
+    spool_look(&spool);
+    for (size_t i = 0; i < spool.n; i++) {
+        struct spool_file *file = &spool.files[i];
+        const uint64_t has = acks_get(acks, file->name);
 
-        look(spool, file, SPOOL_OVER);
+        look(&spool, file, SPOOL_OVER);
         if (!file->is_gone && has < file->until)
             sum += file->until - has;
     }
+    free(spool.files);
     return sum;
 }

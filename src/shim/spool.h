@@ -47,6 +47,6 @@ bool spool_next(struct spool *spool, enum spool_writers writers, struct outgoing
 void spool_acknowledged(struct spool *spool);
 
 /* After the end: how many bytes nobody has acknowledged. */
-uint64_t spool_unsent(struct spool *spool);
+uint64_t spool_unsent(const char *path, const struct acks *acks);
 
 #endif
