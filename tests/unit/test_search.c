@@ -257,15 +257,28 @@ static int read_plainly(const struct rundir *rundir, struct run_record *record, 
     return record_read(record, rundir, err);
 }
 
+/* As a command does: what is damaged is made again when it is found out, at the latest when it is
+ * searched. Returns how many runs were read for it. */
 static uint64_t refresh(struct home *home, uint64_t *n_found) {
-    struct search_index *index;
+    AUTO_PTR(diags) diags = diags_new();
+    struct arena arena = ARENA_INIT;
+    struct search_result found;
+    struct query_sort none = { 0 };
+    struct query query;
     struct error err;
     uint64_t n_read;
 
-    if (search_open(home->path, read_plainly, &index, &n_read, &err))
+    assert_int_equal(
+        query_parse("params.lr:0.5", strlen("params.lr:0.5"), 0, &arena, diags, &query), 0);
+    if (search(
+            home->path, read_plainly,
+            &(struct search_wish){ .query = &query, .sort = &none, .columns = &none, .limit = 10 },
+            &found, &err))
         fail_msg("%s", err.message);
-    *n_found = count(index, "params.lr:0.5");
-    index_free(index);
+    n_read = found.n_read;
+    *n_found = found.n_total;
+    search_result_release(&found);
+    arena_release(&arena);
     return n_read;
 }
 

@@ -53,6 +53,7 @@
 #define FREE(version) LEASE(version, "\"leaseTransitions\":1")
 
 static void launch_native(struct fixture *f) {
+    f->settings->kubernetes.has_shim = false; /* the turn is the same with and without */
     f->options.form = &pods_native;
     launch(f);
 }
