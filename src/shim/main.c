@@ -237,6 +237,7 @@ static void on_closed(struct server *server, struct connection *connection) {
 static int take_signals(struct shim *shim) {
     sigset_t set;
 
+    signal(SIGCHLD, SIG_DFL); /* who started us may ignore it, and then nothing could be reaped */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full volume to us */
     sigemptyset(&set);

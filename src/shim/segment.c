@@ -18,7 +18,7 @@ bool segment_is_name(const char *name) {
     at = part(at, "0123456789", '-');
     at = at ? part(at, "0123456789abcdef", '-') : NULL;
     at = at ? part(at, "0123456789", '.') : NULL;
-    return at && !strcmp(at, MYELIN_SPOOL_SUFFIX + 1);
+    return at && !strcmp(at, &MYELIN_SPOOL_SUFFIX[1]);
 }
 
 bool segment_begin(struct segment *segment, const struct myelin_spool_header *header,

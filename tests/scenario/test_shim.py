@@ -166,6 +166,19 @@ def test_a_signal_goes_to_the_whole_group_of_the_task(shim, number):
     assert shim.end() == 5
 
 
+def test_signals_that_were_ignored_before_the_shim_are_as_ever_for_it_and_for_the_task(shim):
+    def ignore():
+        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+
+    shim.start("/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status", preexec_fn=ignore)
+    assert Mirror().follow(shim).file("log").split() == [
+        word for name in (b"SigBlk:", b"SigIgn:") for word in (name, b"0" * 16)
+    ]
+    assert shim.end() == 0
+
+
 def test_a_signal_can_be_asked_for(shim):
     shim.shell("trap 'exit 6' USR1; echo ready; while :; do sleep 0.05; done")
     eventually(lambda: shim.directory.joinpath("logs/log").exists() and b"ready" in shim.log, "ready")
