@@ -363,7 +363,7 @@ static void place_fault(struct inquiry *inquiry) {
         i--;
     if (i == 0)
         return;
-    for (; i < text->n_lines && frame_read(text->lines[i], &frame); i++) {
+    for (; i < text->n_lines && call_site_read(text->lines[i], &frame); i++) {
         if (!raised.line)
             raised = frame;
         if (!user.line && !frame_is_library(&frame))

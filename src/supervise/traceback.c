@@ -78,7 +78,7 @@ static bool read_number(struct slice *line, uint32_t *out) {
     return number > 0;
 }
 
-bool frame_read(struct slice line, struct frame *out) {
+bool call_site_read(struct slice line, struct frame *out) {
     struct frame frame = { 0 };
     ptrdiff_t end;
 
@@ -248,7 +248,7 @@ static bool read_body(const struct transcript *text, enum prefix_manner manner, 
             strangers++;
             continue;
         }
-        if (frame_read(rest, &frame)) {
+        if (call_site_read(rest, &frame)) {
             out->raised = frame;
             if (!frame_is_library(&frame))
                 out->user = frame;
@@ -331,7 +331,7 @@ static ptrdiff_t find_headless(struct slice line) {
     const ptrdiff_t at = slice_find(line, "  File \"");
     struct frame frame;
 
-    if (at == SLICE_NOWHERE || !frame_read(slice_skip(line, (size_t)at), &frame))
+    if (at == SLICE_NOWHERE || !call_site_read(slice_skip(line, (size_t)at), &frame))
         return SLICE_NOWHERE;
     return frame.function.n == 0 || slice_has(line, ", in ") ? at : SLICE_NOWHERE;
 }

@@ -67,7 +67,7 @@ void tracebacks_find(const struct transcript *transcript, struct tracebacks *out
 
 /* The frame of a line such as `File "train.py", line 41, in step` (faulthandler leaves out the
  * second comma); false if it is none. */
-bool frame_read(struct slice line, struct frame *out);
+bool call_site_read(struct slice line, struct frame *out);
 
 /* Is it a file that the user did not write: the standard library, an installed package, text that
  * was compiled in memory? */
