@@ -136,7 +136,7 @@ class Cluster:
         self.given = {}  # variables by role, over those of the manifest
         self.refused = set()  # of "proxy", "log"
         self.requests = []
-        self.cut_after = None  # bytes, of the next stream
+        self.cuts = []  # of the next streams, each after so many bytes
         handler = type("Handler", (Handler,), {"cluster": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -344,13 +344,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(text if got.status != 204 else b"")
             return
         self.begin_chunks("application/octet-stream")
-        left, cluster.cut_after = cluster.cut_after, None
+        left = cluster.cuts.pop(0) if cluster.cuts else None
         try:
             while data := got.read1(65536):
                 if left is not None and len(data) >= left:
-                    self.chunk(data[:left] or b"\0")
-                    self.connection.close()
-                    upstream.close()
+                    if left:
+                        self.chunk(data[:left])
+                    self.connection.shutdown(socket.SHUT_RDWR)
                     break
                 left = left - len(data) if left is not None else None
                 self.chunk(data)

@@ -41,3 +41,211 @@ def test_a_run_in_pods_has_its_logs_and_its_end(scenario, cluster):
     assert ended.lines_of("worker.0") == ["line of worker.0"]
     assert sum("/proxy/end" in request for request in cluster.requests) == 2
     assert not any("/log?" in request for request in cluster.requests)
+
+
+LOGGER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "myelin.h"
+
+/* Logs N points of "loss", and a line for each; waits that long after each; then says the rest. */
+int main(int argc, char **argv) {
+    const int n = atoi(argv[1]), pause_us = atoi(argv[2]), code = argc > 3 ? atoi(argv[3]) : 0;
+    struct myelin *m = myelin_open();
+    const uint32_t name = myelin_name(m, "loss");
+    const char *params = "{\"lr\": 0.5}";
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    myelin_record(m, MYELIN_PARAMS, params, strlen(params));
+    for (int i = 0; i < n; i++) {
+        const double value = i;
+
+        myelin_log(m, &name, &value, 1, i, MYELIN_NOW);
+        printf("line %d\n", i);
+        if (pause_us)
+            usleep((unsigned)pause_us);
+    }
+    return code;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def logger(tmp_path_factory):
+    return compile_logger(tmp_path_factory, LOGGER)
+
+
+def series(scenario, name="loss"):
+    ended = scenario.finish(scenario.start("metrics", "1", "--json"))
+    assert ended.status == 0, ended
+    return {entry["task"]: entry for entry in json.loads(ended.out) if entry["name"] == name}
+
+
+
+
+def outputs(scenario):
+    root = scenario.home / "runs" / "1" / "outputs"
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def lines(n):
+    return b"".join(b"line %d\n" % i for i in range(n))
+
+
+def notices(scenario):
+    with open(scenario.home / "runs" / "1" / "events.jsonl", encoding="utf-8") as file:
+        return [entry["message"] for entry in map(json.loads, file) if entry["event"] == "notice"]
+
+
+def supervisor_of(scenario):
+    """The child of the keeper, whose number is in the lock."""
+    keeper = int((scenario.home / "runs" / "1" / "lock").read_text())
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    if int(file.read().rsplit(")", 1)[1].split()[1]) == keeper:
+                        return int(entry)
+            except OSError:
+                continue
+    raise AssertionError("the keeper has no child")
+
+
+def wait_until(condition, what, seconds=3 * SECONDS):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} after {seconds} s"
+        time.sleep(0.02)
+
+
+# -- what comes
+
+
+def test_metrics_and_params_of_tasks_in_pods_are_those_of_the_run(scenario, cluster, logger):
+    ended = run(scenario, cluster, gang(scenario, f"{logger} 3000 0"))
+    assert ended.status == 0, ended
+    found = series(scenario)
+    assert {task: entry["count"] for task, entry in found.items()} == {"master.0": 3000, "worker.0": 3000}
+    assert log_of(scenario, "worker.0") == lines(3000)
+    status = json.loads(scenario.finish(scenario.start("status", "1", "--json")).out)
+    assert status["params"] == {"lr": 0.5}
+    assert not (scenario.home / "runs" / "1" / "spool").exists(), "all of it is folded"
+
+
+def test_outputs_of_pods_come_and_of_several_of_one_name_the_lowest_ranks_is_kept(scenario, cluster):
+    text = """
+        mkdir -p $MYELIN_OUTPUTS_PATH/deep/er
+        echo of $MYELIN_TASK >$MYELIN_OUTPUTS_PATH/same
+        echo of $MYELIN_TASK >$MYELIN_OUTPUTS_PATH/deep/er/$MYELIN_TASK
+        : >$MYELIN_OUTPUTS_PATH/empty.$MYELIN_TASK
+        ln -s /etc/passwd $MYELIN_OUTPUTS_PATH/link
+        [ $MYELIN_RANK = 0 ] && head -c 3000000 /dev/zero >$MYELIN_OUTPUTS_PATH/large && sleep 1
+        true
+    """
+    ended = run(scenario, cluster, gang(scenario, scenario.script(text)))
+    assert ended.status == 0, ended
+    assert outputs(scenario) == {
+        "same": b"of master.0\n",
+        "deep/er/master.0": b"of master.0\n",
+        "deep/er/worker.0": b"of worker.0\n",
+        "empty.master.0": b"",
+        "empty.worker.0": b"",
+        "large": bytes(3000000),
+    }
+    assert any("1 files of higher ranks were left out, the first is same" in text for text in notices(scenario))
+
+
+def test_a_failed_task_is_told_with_its_code_and_its_last_words(scenario, cluster, logger):
+    job = gang(scenario, f"[ $MYELIN_RANK = 1 ] && exec {logger} 10 0 3; sleep 60")
+    ended = run(scenario, cluster, job, "--grace", "2s")
+    assert ended.status == 3, ended
+    assert "worker.0" in ended.err and "exited with code 3" in ended.err
+    assert log_of(scenario, "worker.0") == lines(10)
+    assert series(scenario)["worker.0"]["count"] == 10
+
+
+def test_a_command_that_is_not_there_is_not_started(scenario, cluster):
+    ended = run(scenario, cluster, gang(scenario, "/no/such/program"))
+    assert ended.status == 127 or "not" in ended.err, ended
+    assert "could not be started" in ended.err or "not found" in ended.err, ended
+
+
+def test_what_a_stopped_task_says_at_its_end_is_there(scenario, cluster):
+    text = """
+        trap 'echo last words; echo kept >$MYELIN_OUTPUTS_PATH/kept.$MYELIN_RANK; exit 0' TERM
+        echo ready; touch ready.$MYELIN_RANK
+        while :; do sleep 0.1; done
+    """
+    started = submit(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "10s")
+    wait_until(lambda: all(b"ready" in log_of(scenario, task) for task in ("master.0", "worker.0")) if
+               (scenario.home / "runs/1/logs/worker.0.log").exists() and (scenario.home / "runs/1/logs/master.0.log").exists() else False, "no task is ready")
+    scenario.finish(scenario.start("stop", "1"), 3 * SECONDS)
+    ended = scenario.finish(started, 3 * SECONDS)
+    for task in ("master.0", "worker.0"):
+        assert log_of(scenario, task).endswith(b"last words\n"), ended
+    assert set(outputs(scenario)) == {"kept.0", "kept.1"}
+
+
+# -- what goes wrong
+
+
+def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice_says_what_is_lost(scenario, cluster, logger):
+    cluster.refused.add("proxy")
+    (scenario.home).mkdir()
+    (scenario.home / "config.yml").write_text("kubernetes: {linger: 1}\n")
+    ended = run(scenario, cluster, gang(scenario, f"{logger} 50 0"))
+    assert ended.status == 0, ended
+    assert log_of(scenario, "master.0") == lines(50) and log_of(scenario, "worker.0") == lines(50)
+    told = [text for text in notices(scenario) if "cannot be asked for what their tasks leave" in text]
+    assert len(told) == 1 and "pods/proxy" in told[0] and "metrics and outputs stay in the pods" in told[0]
+
+
+def test_a_stream_that_is_cut_goes_on_where_it_was(scenario, cluster, logger):
+    cluster.cuts = [100, 5000, 20000]
+    ended = run(scenario, cluster, gang(scenario, f"{logger} 2000 300; head -c 500000 /dev/zero >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"))
+    assert ended.status == 0, ended
+    assert not cluster.cuts, "each cut was made"
+    for task in ("master.0", "worker.0"):
+        assert log_of(scenario, task) == lines(2000)
+        assert series(scenario)[task]["count"] == 2000
+    assert outputs(scenario) == {"f.0": bytes(500000), "f.1": bytes(500000)}
+
+
+@pytest.mark.parametrize("moment_s", [0.3, 1.0, 1.8])
+def test_a_supervisor_that_is_killed_is_followed_by_one_that_doubles_nothing_and_loses_nothing(scenario, cluster, logger, moment_s):
+    command = f"{logger} 4000 500; head -c 500000 /dev/zero >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"
+    started = submit(scenario, cluster, gang(scenario, command))
+    wait_until(lambda: (scenario.home / "runs/1/logs/master.0.log").exists(), "no line has come")
+    time.sleep(moment_s)
+    os.kill(supervisor_of(scenario), signal.SIGKILL)
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0, ended
+    for task in ("master.0", "worker.0"):
+        assert log_of(scenario, task) == lines(4000)
+        assert series(scenario)[task]["count"] == 4000
+    assert outputs(scenario) == {"f.0": bytes(500000), "f.1": bytes(500000)}
+
+
+def test_after_a_pod_is_killed_the_node_gives_the_rest_of_its_log(scenario, cluster, logger):
+    started = submit(scenario, cluster, gang(scenario, f"{logger} 1000000 1000"), "--grace", "1s")
+    wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
+    time.sleep(0.5)
+    cluster.pod("worker.0").kill_now()
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 137, ended
+    log = log_of(scenario, "worker.0")
+    assert log == lines(log.count(b"\n")) and log.count(b"\n") > 100
+    assert any("worker.0" in text and "nobody knows what of its log" in text for text in notices(scenario))
+
+
+def test_a_pod_that_somebody_deletes_is_named_and_its_last_words_are_there(scenario, cluster):
+    text = "trap 'echo last words; exit 1' TERM; echo ready; while :; do sleep 0.1; done"
+    started = submit(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "5s")
+    wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
+    cluster.delete("pods", cluster.pod("worker.0").name)
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status != 0 and "somebody deleted the pod" in ended.err, ended
+    assert log_of(scenario, "worker.0") == b"ready\nlast words\n"
