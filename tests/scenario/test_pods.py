@@ -160,7 +160,7 @@ def test_outputs_of_pods_come_and_of_several_of_one_name_the_lowest_ranks_is_kep
 
 def test_a_failed_task_is_told_with_its_code_and_its_last_words(scenario, cluster, logger):
     job = gang(scenario, f"[ $MYELIN_RANK = 1 ] && exec {logger} 10 0 3; sleep 60")
-    ended = run(scenario, cluster, job, "--grace", "2s")
+    ended = run(scenario, cluster, job, "--grace", "2")
     assert ended.status == 3, ended
     assert "worker.0" in ended.err and "exited with code 3" in ended.err
     assert log_of(scenario, "worker.0") == lines(10)
@@ -179,7 +179,7 @@ def test_what_a_stopped_task_says_at_its_end_is_there(scenario, cluster):
         echo ready; touch ready.$MYELIN_RANK
         while :; do sleep 0.1; done
     """
-    started = submit(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "10s")
+    started = submit(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "10")
     wait_until(lambda: all(b"ready" in log_of(scenario, task) for task in ("master.0", "worker.0")) if
                (scenario.home / "runs/1/logs/worker.0.log").exists() and (scenario.home / "runs/1/logs/master.0.log").exists() else False, "no task is ready")
     scenario.finish(scenario.start("stop", "1"), 3 * SECONDS)
@@ -230,7 +230,7 @@ def test_a_supervisor_that_is_killed_is_followed_by_one_that_doubles_nothing_and
 
 
 def test_after_a_pod_is_killed_the_node_gives_the_rest_of_its_log(scenario, cluster, logger):
-    started = submit(scenario, cluster, gang(scenario, f"{logger} 1000000 1000"), "--grace", "1s")
+    started = submit(scenario, cluster, gang(scenario, f"{logger} 1000000 1000"), "--grace", "1")
     wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
     time.sleep(0.5)
     cluster.pod("worker.0").kill_now()
@@ -243,7 +243,7 @@ def test_after_a_pod_is_killed_the_node_gives_the_rest_of_its_log(scenario, clus
 
 def test_a_pod_that_somebody_deletes_is_named_and_its_last_words_are_there(scenario, cluster):
     text = "trap 'echo last words; exit 1' TERM; echo ready; while :; do sleep 0.1; done"
-    started = submit(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "5s")
+    started = submit(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "5")
     wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
     cluster.delete("pods", cluster.pod("worker.0").name)
     ended = scenario.finish(started, 3 * SECONDS)

@@ -14,7 +14,9 @@
 #include "backend/kubernetes/pull.h"
 #include "base/clock.h"
 
-enum { HOLD_MS = 5 * 1000 }; /* an end whose cause the pod may know better */
+/* An end whose cause the pod may know better is held back: that it is being deleted is known soon,
+ * that it ran out of memory when its container is over. */
+enum { HOLD_FAILED_MS = 1000, HOLD_SIGNALLED_MS = 5 * 1000 };
 
 /* ---- the log ---- */
 
@@ -192,9 +194,11 @@ static bool has_succeeded(const struct shim_end *end) {
 }
 
 bool gang_pull_holds_end(const struct task_pod *task) {
-    return task->has_shim_end && task->shim_end.kind == SHIM_SIGNALLED &&
-           !task->gang->is_stopping && task->is_there && task->pod.end == POD_NOT_ENDED &&
-           !task->pod.is_being_deleted && !gang_is_past(task->end_seen_us, HOLD_MS);
+    const int64_t ms = task->shim_end.kind == SHIM_SIGNALLED ? HOLD_SIGNALLED_MS : HOLD_FAILED_MS;
+
+    return task->has_shim_end && !has_succeeded(&task->shim_end) && !task->gang->is_stopping &&
+           task->is_there && task->pod.end == POD_NOT_ENDED && !task->pod.is_being_deleted &&
+           !gang_is_past(task->end_seen_us, ms);
 }
 
 /* Whether the pod says who did it: it was deleted or evicted, or ran out of memory. */
