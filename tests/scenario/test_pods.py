@@ -248,4 +248,4 @@ def test_a_pod_that_somebody_deletes_is_named_and_its_last_words_are_there(scena
     cluster.delete("pods", cluster.pod("worker.0").name)
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status != 0 and "somebody deleted the pod" in ended.err, ended
-    assert log_of(scenario, "worker.0") == b"ready\nlast words\n"
+    assert log_of(scenario, "worker.0").endswith(b"last words\n")

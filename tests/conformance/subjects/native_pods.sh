@@ -210,7 +210,119 @@ test_a_pod_that_is_deleted_while_nobody_watches_is_missed() {
     expect_nothing_left
 }
 
+# -- what it leaves
+
+home_run() { echo "$SCRATCH/home/.myelin/runs/1"; }
+settings() { mkdir -p "$SCRATCH/home/.myelin" && printf 'kubernetes: {%s}\n' "$1" >"$SCRATCH/home/.myelin/config.yml"; }
+
+# The package for Python, as a variable of the pods: images of users have it installed.
+bring_sdk() {
+    kubectl create configmap sdk --from-literal="SDK=$(tar cz --exclude=_native.c -C sdk/python myelin | base64 -w0)" >/dev/null || fail "no package"
+}
+train_with_sdk() { # epochs
+    sed "s/^framework: pytorch/&\nbackend: native/; s/n_workers: 3/n_workers: 1\n    default_worker: {config_map_refs: [sdk]}/" examples/pytorch/polyaxonfile.yml |
+        sed "s/^environment:/&\n  config_map_refs: [sdk]/; s#cmd: #&echo \$SDK | base64 -d | tar xz -C /tmp; PYTHONPATH=/tmp #" >job.yml
+    submit job.yml --image myelin.test/pytorch:1 -P epochs="$1"
+}
+
+test_metrics_of_a_training_in_pods_are_those_of_the_run() {
+    load_training
+    in_namespace metrics
+    bring_sdk
+    train_with_sdk 3
+    expect_status 0
+    expect_learned_in_part
+    myelin metrics 1 --json
+    cp out metrics.json
+    python3 - <<'EOF' || fail "the metrics are not those that were logged"
+import json
+series = {(entry["name"], entry["task"]): entry for entry in json.load(open("metrics.json"))}
+loss = series["loss", "master.0"]
+assert loss["count"] == 4 and loss["last"] < loss["max"], loss
+assert series["accuracy", "master.0"]["count"] == 4
+EOF
+    ls "$(home_run)/outputs" | grep -q . || fail "no outputs came"
+    expect_nothing_left
+}
+
+test_outputs_come_from_every_pod_and_the_lowest_rank_wins() {
+    in_namespace outputs
+    job pytorch 'echo $MYELIN_TASK >$MYELIN_OUTPUTS_PATH/same; mkdir $MYELIN_OUTPUTS_PATH/d; echo $MYELIN_TASK >$MYELIN_OUTPUTS_PATH/d/$MYELIN_TASK'
+    submit job.yml
+    expect_status 0
+    [ "$(cat "$(home_run)/outputs/same")" = master.0 ] || fail "the file of $(cat "$(home_run)/outputs/same") was kept"
+    for task in master.0 worker.0 worker.1; do
+        [ "$(cat "$(home_run)/outputs/d/$task")" = $task ] || fail "the file of $task did not come"
+    done
+    expect_err '2 files of higher ranks were left out'
+    expect_nothing_left
+}
+
+# The node keeps 10 MiB of it, and throws the rest away.
+test_a_log_that_the_node_rotates_away_arrives_whole() {
+    in_namespace rotated
+    job pytorch 'if [ "$RANK" = 0 ]; then i=0; while [ $i -lt 40 ]; do seq -f "%06.0f of the lines of a log that is longer than what a node keeps of it" 1 5000; i=$((i + 1)); done; fi'
+    submit job.yml
+    expect_status 0
+    [ "$(wc -l <"$(home_run)/logs/master.0.log")" = 200000 ] || fail "the log has $(wc -l <"$(home_run)/logs/master.0.log") lines, not 200000"
+    { for _ in $(seq 40); do seq -f "%06.0f of the lines of a log that is longer than what a node keeps of it" 1 5000; done; } | cmp - "$(home_run)/logs/master.0.log" ||
+        fail "the log is not what was written"
+    expect_nothing_left
+}
+
+test_a_killed_supervisor_doubles_no_line_and_no_point() {
+    load_training
+    in_namespace doubled
+    bring_sdk
+    image=myelin.test/pytorch:1
+    job pytorch 'echo $SDK | base64 -d | tar xz -C /tmp; PYTHONPATH=/tmp python3 -c "import myelin, time; r = myelin.init(); [(r.log(loss=i, step=i), print(\"line\", i, flush=True), time.sleep(0.02)) for i in range(1000)]"'
+    sed -i "s/^environment:/&\n  config_map_refs: [sdk]/; s/resources: .*/config_map_refs: [sdk]/" job.yml
+    submit job.yml -d
+    expect_status 0
+    wait_for 90 "the first lines" some_lines
+    kill -KILL "$(supervisor)"
+    sleep 5
+    kill -KILL "$(supervisor)"
+    attached
+    expect_status 0
+    for task in master.0 worker.0 worker.1; do
+        seq -f "line %.0f" 0 999 | cmp - "$(home_run)/logs/$task.log" || fail "the log of $task is not what was written"
+    done
+    myelin metrics 1 loss --json
+    [ "$(grep -c '"count": 1000' out)" = 3 ] || fail "not every task has its 1000 points"
+    expect_nothing_left
+}
+some_lines() { [ "$(wc -l 2>/dev/null <"$(home_run)/logs/master.0.log")" -gt 50 ]; }
+
 # -- what it may do
+
+test_a_restricted_namespace_takes_pods_without_root_on_a_root_that_nobody_writes() {
+    in_namespace restricted
+    cluster kubectl label namespace "$namespace" pod-security.kubernetes.io/enforce=restricted >/dev/null || fail "no label"
+    settings 'restricted: true, run_as_user: 1234, run_as_group: 1234, read_only_root: true'
+    job pytorch 'id -u; touch /nobody 2>/dev/null && echo writes; echo x >/tmp/x && echo y >$MYELIN_OUTPUTS_PATH/y.$RANK'
+    submit job.yml
+    expect_status 0
+    expect_out '^master\.0 .*1234$'
+    ! grep -q writes out || fail "the root can be written"
+    [ "$(cat "$(home_run)/outputs/y.2")" = y ] || fail "no outputs came"
+    expect_nothing_left
+}
+
+test_without_the_right_to_ask_pods_the_logs_come_and_the_loss_is_told() {
+    in_namespace unasked
+    settings 'linger: 2'
+    as_runner
+    kubectl get role runner -o json | python3 -c 'import json, sys; role = json.load(sys.stdin); role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["pods/proxy"]]; print(json.dumps(role))' |
+        kubectl apply -f - >/dev/null 2>&1 || fail "the right cannot be taken"
+    job pytorch 'echo line of $RANK'
+    submit job.yml --kubeconfig runner
+    expect_status 0
+    expect_out '^worker\.1 .*line of 2$'
+    expect_err 'cannot be asked for what their tasks leave'
+    expect_nothing_left
+}
+
 
 test_the_rights_that_are_documented_are_enough() {
     in_namespace rights
