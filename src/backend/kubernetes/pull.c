@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/kubernetes/mirror.h"
+#include "backend/kubernetes/intake.h"
 #include "backend/kubernetes/shim_key.h"
 #include "base/arena.h"
 #include "shim/frame.h"
@@ -21,7 +21,6 @@ enum {
     NONSENSE_MOST = 5, /* streams on end that are not understood */
     BODY_MOST = (1 << 20) - 1,
     PATH_MOST = 4096,
-    FRAME_MOST = FRAME_HEADER + FRAME_NAME_MAX + FRAME_BYTES_MAX,
 };
 
 struct pull {
@@ -30,16 +29,14 @@ struct pull {
     struct pull_given given;
     struct pull_observer observer;
     char header[sizeof "Myelin-Key: " + SHIM_KEY_TEXT];
-    struct mirror *mirror;
+    struct intake intake;
 
     struct api_call *stream, *small; /* the latter acknowledges or ends */
-    struct buf frames;               /* what came and is no whole frame yet */
     struct event again_event, ack_event, cut_event;
     uint32_t again_ms;
     uint32_t n_nonsense;
-    uint64_t log_at, log_acked, log_lost;
+    uint64_t log_acked;
     bool was_open;     /* once */
-    bool has_ended;    /* ENDED came */
     bool is_done;      /* DONE came, and all is on the disk */
     bool is_pod_over;  /* no other stream is asked for */
     bool is_concluded; /* `over` was told */
@@ -53,8 +50,7 @@ static void connect_now(struct pull *pull);
 /* ---- callbacks, in which we may be freed ---- */
 
 static void destroy(struct pull *pull) {
-    mirror_free(pull->mirror);
-    buf_release(&pull->frames);
+    intake_release(&pull->intake);
     arena_release(&pull->arena);
     free(pull);
 }
@@ -84,7 +80,7 @@ static void conclude(struct pull *pull, enum pull_outcome outcome, const char *w
 
     if (pull->is_concluded)
         return;
-    pull->is_concluded = true;
+    pull->is_concluded = pull->intake.is_stopped = true;
     snprintf(kept, sizeof kept, "%s", why ? why : "");
     halt(pull);
     if (pull->given.gather)
@@ -93,7 +89,7 @@ static void conclude(struct pull *pull, enum pull_outcome outcome, const char *w
 }
 
 static void conclude_with_pod(struct pull *pull) {
-    conclude(pull, pull->has_ended ? PULL_ALL : PULL_CUT, NULL);
+    conclude(pull, pull->intake.has_ended ? PULL_ALL : PULL_CUT, NULL);
 }
 
 static void on_cut(evutil_socket_t fd, short what, void *context) {
@@ -116,7 +112,7 @@ void pull_pod_over(struct pull *pull) {
     pull->is_pod_over = true;
     evtimer_del(&pull->again_event);
     /* From the loop: who calls may be in the middle of something. */
-    wait_ms(&pull->cut_event, pull->stream && !pull->has_ended ? CUT_MS : 0);
+    wait_ms(&pull->cut_event, pull->stream && !pull->intake.has_ended ? CUT_MS : 0);
 }
 
 static void connect_later(struct pull *pull) {
@@ -174,7 +170,7 @@ static struct api_call *post(struct pull *pull, const char *what, const struct b
 static void begin_body(const struct pull *pull, struct buf *body) {
     struct error err;
 
-    (void)!buf_printf(body, &err, "log %" PRIu64 "\n", pull->log_at);
+    (void)!buf_printf(body, &err, "log %" PRIu64 "\n", pull->intake.log_at);
 }
 
 static void on_ack_done(void *context, const struct api_answer *answer) {
@@ -182,7 +178,7 @@ static void on_ack_done(void *context, const struct api_answer *answer) {
 
     pull->small = NULL;
     if (answer->err.code == ERROR_NONE)
-        mirror_confirmed(pull->mirror);
+        mirror_confirmed(pull->intake.mirror);
 }
 
 /* The shim frees what is on the disk here. One that does not answer is told the next time. */
@@ -192,15 +188,15 @@ static void acknowledge(struct pull *pull) {
     struct error err;
 
     if (pull->small || !pull->stream || pull->is_done ||
-        (pull->log_at == pull->log_acked && !mirror_has_news(pull->mirror)))
+        (pull->intake.log_at == pull->log_acked && !mirror_has_news(pull->intake.mirror)))
         return;
-    if (mirror_sync(pull->mirror, &err)) {
+    if (mirror_sync(pull->intake.mirror, &err)) {
         tell_trouble(pull, &err);
         return;
     }
     begin_body(pull, &body);
-    mirror_list(pull->mirror, MIRROR_NEWS, &body);
-    pull->log_acked = pull->log_at;
+    mirror_list(pull->intake.mirror, MIRROR_NEWS, &body);
+    pull->log_acked = pull->intake.log_at;
     pull->small = post(pull, "/ack", &body, &sink);
 }
 
@@ -236,145 +232,26 @@ static void let_go(struct pull *pull) {
     pull->small = post(pull, "/end", &body, &sink);
 }
 
-/* ---- frames ---- */
+/* ---- the stream ---- */
 
-static bool has_prefix(const struct frame *frame, const char *prefix) {
-    return frame->name_length > strlen(prefix) && memcmp(frame->name, prefix, strlen(prefix)) == 0;
+static void on_log(void *context, const char *bytes, size_t n, uint64_t at) {
+    struct pull *pull = context;
+
+    pull->observer.output(pull->observer.context, bytes, n, at);
 }
 
-static bool is_log(const struct frame *frame) {
-    return frame->name_length == 3 && memcmp(frame->name, "log", 3) == 0;
+static void on_task_ended(void *context, const struct shim_end *end) {
+    struct pull *pull = context;
+
+    pull->observer.ended(pull->observer.context, end);
 }
 
-static int take_log(struct pull *pull, const struct frame *frame, struct error *err) {
-    const uint64_t known = pull->log_at - frame->offset;
+static void on_all_here(void *context) {
+    struct pull *pull = context;
 
-    if (frame->offset > pull->log_at)
-        return error_set(err, ERROR_INVALID,
-                         "it sends the log from %" PRIu64 " on, of which %" PRIu64
-                         " bytes are here",
-                         frame->offset, pull->log_at);
-    if (known >= frame->length)
-        return 0;
-    pull->log_at = frame->offset + frame->length;
-    pull->observer.output(pull->observer.context, frame->bytes + known,
-                          frame->length - (size_t)known, pull->log_at);
-    return 0;
-}
-
-static int take_data(struct pull *pull, const struct frame *frame, struct error *err) {
-    const size_t spool = strlen(MIRROR_PREFIX), outputs = strlen(GATHER_PREFIX);
-
-    if (is_log(frame))
-        return take_log(pull, frame, err);
-    if (has_prefix(frame, MIRROR_PREFIX))
-        return mirror_write(pull->mirror, frame->name + spool, frame->name_length - spool,
-                            frame->offset, frame->bytes, frame->length, err);
-    if (has_prefix(frame, GATHER_PREFIX) && pull->given.gather)
-        return gather_write(pull->given.gather, pull->given.rank, frame->name + outputs,
-                            frame->name_length - outputs, frame->offset, frame->bytes,
-                            frame->length, err);
-    return 0;
-}
-
-static int take_whole(struct pull *pull, const struct frame *frame, struct error *err) {
-    const size_t spool = strlen(MIRROR_PREFIX), outputs = strlen(GATHER_PREFIX);
-
-    if (has_prefix(frame, MIRROR_PREFIX))
-        return mirror_whole(pull->mirror, frame->name + spool, frame->name_length - spool,
-                            frame->offset, err);
-    if (has_prefix(frame, GATHER_PREFIX) && pull->given.gather)
-        return gather_whole(pull->given.gather, pull->given.rank, frame->name + outputs,
-                            frame->name_length - outputs, frame->offset, err);
-    return 0;
-}
-
-static int take_end(struct pull *pull, const struct frame *frame, struct error *err) {
-    struct shim_end end;
-
-    if (!shim_end_read(frame->bytes, frame->length, &end))
-        return error_set(err, ERROR_INVALID, "it says an end that is none");
-    if (pull->has_ended)
-        return 0;
-    pull->has_ended = true;
-    pull->log_lost = end.lost;
-    pull->observer.ended(pull->observer.context, &end);
-    return 0;
-}
-
-static int take_done(struct pull *pull, struct error *err) {
-    if (!pull->has_ended)
-        return error_set(err, ERROR_INVALID, "it is done with a task that has not ended");
-    if (mirror_sync(pull->mirror, err))
-        return -1;
     pull->is_done = true;
     let_go(pull);
-    return 0;
 }
-
-static int take(struct pull *pull, const struct frame *frame, struct error *err) {
-    switch (frame->kind) {
-    case FRAME_DATA: return take_data(pull, frame, err);
-    case FRAME_WHOLE: return take_whole(pull, frame, err);
-    case FRAME_ENDED: return take_end(pull, frame, err);
-    case FRAME_DONE: return take_done(pull, err);
-    case FRAME_LOST: pull->log_lost = frame->offset; return 0;
-    case FRAME_STARTED:
-    case FRAME_IDLE: break;
-    }
-    return 0;
-}
-
-/* Takes the frames at the start of the bytes; *used is how many those are. */
-static int take_frames(struct pull *pull, const char *bytes, size_t n, size_t *used,
-                       struct error *err) {
-    *used = 0;
-    while (!pull->is_concluded) {
-        struct frame frame;
-        const long length = frame_read(bytes + *used, n - *used, &frame);
-
-        if (length == 0)
-            return 0;
-        if (length < 0)
-            return error_set(err, ERROR_INVALID, "it sends what is no frame");
-        *used += (size_t)length;
-        if (take(pull, &frame, err))
-            return -1;
-    }
-    *used = n; /* nobody wants the rest */
-    return 0;
-}
-
-/* Whole frames are taken where they lie; only what is left waits in the buffer. */
-static int feed(struct pull *pull, const char *bytes, size_t n, struct error *err) {
-    size_t used;
-
-    while (n > 0 && pull->frames.len > 0) {
-        const size_t room = FRAME_MOST - pull->frames.len, more = n < room ? n : room;
-        const size_t before = pull->frames.len;
-
-        if (buf_append(&pull->frames, bytes, more, err))
-            return -1;
-        if (take_frames(pull, pull->frames.data, pull->frames.len, &used, err))
-            return -1;
-        if (used == 0) {
-            bytes += more;
-            n -= more;
-            continue;
-        }
-        /* What follows the frames that were completed is still where it came. */
-        buf_clear(&pull->frames);
-        bytes += used - before;
-        n -= used - before;
-    }
-    if (n == 0)
-        return 0;
-    if (take_frames(pull, bytes, n, &used, err))
-        return -1;
-    return used < n ? buf_append(&pull->frames, bytes + used, n - used, err) : 0;
-}
-
-/* ---- the stream ---- */
 
 static bool on_bytes(void *context, const char *bytes, size_t n) {
     struct pull *pull = context;
@@ -382,7 +259,7 @@ static bool on_bytes(void *context, const char *bytes, size_t n) {
     int status;
 
     enter(pull);
-    status = feed(pull, bytes, n, &err);
+    status = intake_feed(&pull->intake, bytes, n, &err);
     if (status && err.code == ERROR_INVALID)
         pull->n_nonsense++;
     else if (status)
@@ -395,7 +272,7 @@ static void on_open(void *context) {
     struct pull *pull = context;
 
     pull->was_open = true;
-    mirror_confirmed(pull->mirror);
+    mirror_confirmed(pull->intake.mirror);
 }
 
 /* Whether asking again makes no sense: a right is missing, or nobody gets through to the pod. */
@@ -412,7 +289,6 @@ static void on_done(void *context, const struct api_answer *answer) {
 
     enter(pull);
     pull->stream = NULL;
-    buf_clear(&pull->frames);
     if (pull->is_pod_over)
         conclude_with_pod(pull);
     else if (pull->n_nonsense >= NONSENSE_MOST)
@@ -435,7 +311,7 @@ static void connect_now(struct pull *pull) {
         let_go(pull);
         return;
     }
-    if (mirror_sync(pull->mirror, &err)) {
+    if (mirror_sync(pull->intake.mirror, &err)) {
         tell_trouble(pull, &err);
         connect_later(pull);
         return;
@@ -443,12 +319,12 @@ static void connect_now(struct pull *pull) {
     /* An acknowledgement under way would be taken for one of what is listed here. */
     api_cancel(pull->small);
     pull->small = NULL;
-    mirror_begin(pull->mirror);
+    intake_begin(&pull->intake);
     begin_body(pull, &body);
-    mirror_list(pull->mirror, MIRROR_ALL, &body);
+    mirror_list(pull->intake.mirror, MIRROR_ALL, &body);
     if (pull->given.gather)
         gather_list(pull->given.gather, pull->given.rank, &body);
-    pull->log_acked = pull->log_at;
+    pull->log_acked = pull->intake.log_at;
     pull->stream = post(pull, "/stream", &body, &sink);
 }
 
@@ -473,10 +349,11 @@ struct pull *pull_new(struct api *api, const struct pull_given *given,
     pull->given.task = arena_printf(&pull->arena, "%s", given->task);
     pull->given.key = pull->given.spool = pull->given.logs = NULL; /* the caller's */
     snprintf(pull->header, sizeof pull->header, "Myelin-Key: %s", given->key);
-    pull->mirror = mirror_new(given->spool, given->logs, given->task);
-    pull->frames = (struct buf)BUF_INIT(FRAME_MOST);
+    intake_init(&pull->intake,
+                &(struct intake_given){ given->task, given->spool, given->logs, given->gather,
+                                        given->rank, given->log_at },
+                &(struct intake_observer){ on_log, on_task_ended, on_all_here, pull });
     pull->again_ms = AGAIN_FIRST_MS;
-    pull->log_at = given->log_at;
     evtimer_assign(&pull->again_event, api_loop(api), on_again, pull);
     evtimer_assign(&pull->ack_event, api_loop(api), on_ack_time, pull);
     evtimer_assign(&pull->cut_event, api_loop(api), on_cut, pull);
@@ -486,7 +363,7 @@ struct pull *pull_new(struct api *api, const struct pull_given *given,
 }
 
 uint64_t pull_log_at(const struct pull *pull) {
-    return pull->log_at;
+    return pull->intake.log_at;
 }
 
 uint64_t pull_log_acked(const struct pull *pull) {
@@ -494,14 +371,14 @@ uint64_t pull_log_acked(const struct pull *pull) {
 }
 
 uint64_t pull_log_lost(const struct pull *pull) {
-    return pull->log_lost;
+    return pull->intake.log_lost;
 }
 
 void pull_free(struct pull *pull) {
     if (!pull)
         return;
     halt(pull);
-    pull->is_concluded = pull->is_dying = true;
+    pull->is_concluded = pull->intake.is_stopped = pull->is_dying = true;
     if (pull->depth == 0)
         destroy(pull);
 }
