@@ -9,6 +9,8 @@ import urllib.parse
 
 import pytest
 
+from shapes import assert_shape
+
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/team/leases"
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
 
@@ -246,6 +248,8 @@ def test_one_gang_at_a_time_is_put_before_the_scheduler_and_why_says_which(scena
     told = say(scenario, "why", first)
     assert "1 without a node" in told and NO_ROOM in told and "it has the turn to be placed" in told
     (facts,) = json.loads(say(scenario, "why", second, "--json"))
+    assert_shape(facts, "Why runs wait")
+    assert_shape(facts["cluster"], "What the cluster says")
     assert facts["answer"] == "waits" and facts["cluster"]["pods"]["gated"] == 2
     assert facts["cluster"]["turn"]["run"] == str(first) and not facts["cluster"]["turn"]["is_ours"]
     say(scenario, "stop", first)
