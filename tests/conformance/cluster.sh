@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
-# A cluster of two nodes, started for the laws of a subject and stopped after them, and what such laws are written
-# with: see tests/cluster/README.md. A law that creates something does so in a namespace of its own, by `in_namespace`.
+# A cluster of two nodes, which subjects that follow each other share, and what such laws are written with: a law that breaks some of it mends that, or its
+# subject has a cluster of its own by an empty `shared`. See tests/cluster/README.md. A law that creates something does so in a namespace of its own, by `in_namespace`.
 lane=cluster
+shared=cluster
 packages="containerd runc containernetworking-plugins busybox-static iptables conntrack openssl iproute2
     python3-pip python3-torch python3-numpy python3-typing-extensions python3-yaml python3-six python3-psutil
     python3-cloudpickle python3-cffi python3-packaging openssh-client openmpi-bin libwrap0"

@@ -7,6 +7,7 @@
 #   packages   the Debian packages it needs
 #   prepare    a function that makes what else it needs; see prepare.sh
 #   finish     a function that ends what prepare has started; it is called whatever becomes of the laws
+#   shared     what prepare starts, by a name: a subject that follows it with the same goes on with it, and it does not end before
 #   venv       the Python environment that its laws run in, of those that prepare has made
 #   environments  further ones, which its laws find by `environment NAME`
 #   once       the laws that are slow and the same for every user: tested as one user only
@@ -132,14 +133,9 @@ expect_over_soon() {
     [ "$took" -le 15 ] || fail "the run was over $took s after the failure"
 }
 
-# The ids of the processes that carry a mark in their environment.
+# The ids of the processes that carry a mark in their environment; by one process for all of them, since every law asks.
 marked_processes() {
-    local directory
-    for directory in /proc/[0-9]*; do
-        if tr '\0' '\n' 2>/dev/null <"$directory/environ" | grep -qxF "MYELIN_CONFORMANCE_MARK=$1"; then
-            printf '%s ' "${directory#/proc/}"
-        fi
-    done 2>/dev/null
+    grep -lsxzF "MYELIN_CONFORMANCE_MARK=$1" /proc/[0-9]*/environ | sed 's,^/proc/\([0-9]*\)/.*,\1,' | tr '\n' ' '
 }
 expect_nobody_left() {
     local left
