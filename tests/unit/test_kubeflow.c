@@ -292,6 +292,24 @@ static void logs_that_cannot_be_read_are_told_of_once_with_the_reason(void **sta
     assert_null(strstr(strstr(f->told, "forgotten") + 1, "forgotten"));
 }
 
+static void a_log_is_not_read_again_when_the_pod_of_a_task_that_ended_changes(void **state) {
+    struct fixture *f = *state;
+
+    takes_job(f);
+    shows(f, LIST(JOB("2", "")), LIST(BOTH_RUN));
+    logs(f, LOG0, "");
+    logs(f, LOG1, "");
+    launch(f);
+    peer_more(f->peer, LOG1, "");
+    peer_more(f->peer, PODS, EVENT("MODIFIED", WORKER("8", ENDED("Succeeded", "0"))));
+    peer_end(f->peer, LOG1, PEER_KEEP);
+    wait_for(f, "ended 1");
+    peer_more(f->peer, PODS, EVENT("MODIFIED", WORKER("9", ENDED("Succeeded", "0"))));
+    breathe(f);
+    breathe(f);
+    assert_int_equal(count_asked(f, "GET /api/v1/namespaces/n/pods/" NAME "-worker-0/log?"), 1);
+}
+
 static void a_log_that_is_refused_while_the_task_runs_comes_later(void **state) {
     struct fixture *f = *state;
 
@@ -458,6 +476,7 @@ int main(void) {
         CASE(a_job_that_is_deleted_takes_its_pods_with_it),
         CASE(a_log_that_is_cut_in_a_line_has_every_byte_once),
         CASE(logs_that_cannot_be_read_are_told_of_once_with_the_reason),
+        CASE(a_log_is_not_read_again_when_the_pod_of_a_task_that_ended_changes),
         CASE(a_log_that_is_refused_while_the_task_runs_comes_later),
         CASE(who_takes_over_never_creates_and_repeats_no_byte),
         CASE(a_stop_before_the_job_is_made_deletes_what_is_made),

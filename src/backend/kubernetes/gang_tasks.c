@@ -240,8 +240,11 @@ void tasks_follow_log(struct task_pod *task) {
         follower_ended(task->follower);
 }
 
-/* By the shim where there is one: it has more than the node keeps. */
+/* By the shim where there is one: it has more than the node keeps. Nothing is read any more once its
+ * end was told, though its pod changes until it is gone. */
 static void follow(struct task_pod *task) {
+    if (task->is_ended)
+        return;
     if (task->gang->shim_key[0] && !task->is_unreachable)
         gang_pull_begin(task);
     else
