@@ -51,14 +51,25 @@ EOF
     expect_nothing_left
 }
 
-test_horovod_is_refused_with_the_way_out() {
-    in_namespace horovod
-    job horovod 'true'
+test_horovod_runs_in_pods_and_sees_what_it_sees_here() {
+    in_namespace horovod-env
+    job horovod 'env; sleep 1'
     submit job.yml
-    expect_status 125
-    expect_err 'rendezvous'
-    expect_err 'use `backend: kubeflow`'
-    no_objects || fail "something was made"
+    expect_status 0
+    expect_nothing_left
+    expect_environments horovod master.0 worker.0 worker.1
+}
+
+# They meet at the shim of the master.
+test_horovod_trains_in_pods() {
+    load_training
+    in_namespace horovod
+    sed 's/^framework: horovod/&\nbackend: native/; s/n_workers: 3/n_workers: 1/' examples/horovod/polyaxonfile.yml >job.yml
+    submit job.yml --image myelin.test/mpi:1 -P epochs=3
+    expect_status 0
+    expect_out '^master\.0 .*rank 0 of 2: weights equal$'
+    expect_out '^worker\.0 .*rank 1 of 2: weights equal$'
+    expect_nothing_left
 }
 
 # Tasks find each other by the names that they are given.
