@@ -270,6 +270,7 @@ static int listen_at(uint16_t port) {
 int rendezvous_serve(struct loop *loop, uint16_t port, uint32_t n_tasks) {
     const struct meeting_limits limits = meeting_limits_for(n_tasks);
     struct rendezvous *r = calloc(1, sizeof *r);
+    int error;
 
     if (!r)
         return -1;
@@ -283,6 +284,11 @@ int rendezvous_serve(struct loop *loop, uint16_t port, uint32_t n_tasks) {
         loop_after(loop, &r->sweep, SWEEP_MS);
         return 0;
     }
-    /* The program ends without it: nothing is released. */
+    error = errno;
+    if (r->listener.fd >= 0)
+        close(r->listener.fd);
+    meeting_free(r->meeting);
+    free(r);
+    errno = error;
     return -1;
 }

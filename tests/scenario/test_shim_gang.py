@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shim among the other pods of a gang: names that it waits for, the rendezvous that it serves, the leader that it watches.
 
-It is the shim that `render` puts into the ConfigMap of pods, for each processor that this build has one for."""
+For arm64 it is the shim that `render` puts into the ConfigMap of pods, under an emulator."""
 import base64
 import concurrent.futures
 import json
@@ -12,16 +12,11 @@ import subprocess
 import time
 
 import pytest
+from shimming import SHIM, free_port
 
 KEY = "0123456789abcdef0123456789abcdef"
 LOOSE = {"MYELIN_SHIM_LINGER": "0"}
 QEMU = "qemu-aarch64"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def call(scenario, *arguments):
@@ -62,22 +57,25 @@ class Pod:
         return self.process.returncode, out, json.loads(self.message.read_text())
 
 
+def emulated(scenario):
+    """The shim of arm64, and what runs it here."""
+    if "arm64" not in json.loads(call(scenario, "version", "--json"))["shims"]:
+        pytest.skip("this build has no shim for arm64: tools/musl-arm64 says what it needs")
+    if not shutil.which(QEMU):
+        pytest.skip(f"there is no {QEMU} to run it")
+    scenario.home.mkdir(exist_ok=True)
+    (scenario.home / "config.yml").write_text("kubernetes: {architecture: arm64}\n")
+    rendered = call(scenario, "render", scenario.job("true", head="build: {image: x}"))
+    shim = scenario.directory / "shim-arm64"
+    shim.write_bytes(base64.b64decode(re.search(r"shim-arm64: \"?([A-Za-z0-9+/=]+)", rendered)[1]))
+    shim.chmod(0o555)
+    return [QEMU, shim]
+
+
 @pytest.fixture(params=["amd64", "arm64"])
 def pod(request, scenario):
     """Makes pods of one processor."""
-    machine = request.param
-    known = json.loads(call(scenario, "version", "--json"))["shims"]
-    if machine not in known:
-        pytest.skip("this build has no shim for arm64: tools/musl-arm64 says what it needs")
-    if machine == "arm64" and not shutil.which(QEMU):
-        pytest.skip(f"there is no {QEMU} to run it")
-    scenario.home.mkdir(exist_ok=True)
-    (scenario.home / "config.yml").write_text(f"kubernetes: {{architecture: {machine}}}\n")
-    rendered = call(scenario, "render", scenario.job("true", head="build: {image: x}"))
-    shim = scenario.directory / f"shim-{machine}"
-    shim.write_bytes(base64.b64decode(re.search(rf"shim-{machine}: \"?([A-Za-z0-9+/=]+)", rendered)[1]))
-    shim.chmod(0o555)
-    words = [shim] if machine == "amd64" else [QEMU, shim]
+    words = [SHIM] if request.param == "amd64" else emulated(scenario)
     made = []
 
     def make(name="pod"):
