@@ -4,6 +4,7 @@
 For arm64 it is the shim that `render` puts into the ConfigMap of pods, under an emulator."""
 import base64
 import concurrent.futures
+import contextlib
 import json
 import re
 import shutil
@@ -44,12 +45,18 @@ class Pod:
         return self
 
     def stop(self):
-        """Has it end its task, and then does not wait for who fetches what is left."""
-        if self.process and self.process.poll() is None:
-            self.process.terminate()
-            self.scenario.wait_for(str(self.message.relative_to(self.scenario.directory)))
-            self.process.kill()
-            self.process.wait()
+        """Has it end its task, and tells one that lingers that nobody wants what is left."""
+        if not self.process or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        request = f"POST /end HTTP/1.1\r\nHost: x\r\nMyelin-Key: {KEY}\r\nContent-Length: 0\r\n\r\n".encode()
+        deadline = time.monotonic() + 20
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, "it does not end"
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(request)
+                connection.recv(4096)
+            time.sleep(0.05)
 
     def end(self, seconds=40):
         """Its exit code, what it said, and the cause that it gave."""
