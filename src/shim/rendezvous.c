@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/rendezvous.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +10,11 @@
 #include <unistd.h>
 
 #include "shim/head.h"
+#include "shim/listen.h"
 #include "shim/meeting.h"
 
 enum {
     STRANGERS = 64, /* connections beyond one for each rank */
-    BACKLOG = 1024,
     IDLE_MS = 30000,
     SWEEP_MS = 5000,
     REPLY_HEAD_MAX = 160,
@@ -237,35 +235,6 @@ static void on_visitor(struct loop_watch *watch, uint32_t events) {
 }
 
 /* ---- the beginning */
-
-static int listen_on(const struct sockaddr *address, socklen_t n) {
-    const int on = 1, off = 0;
-    const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int error;
-
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address->sa_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, address, n) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-/* IPv6 with IPv4 in it, or IPv4 alone where the machine has nothing else. */
-static int listen_at(uint16_t port) {
-    const struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-    const struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-    const int fd = listen_on((const struct sockaddr *)&any6, sizeof any6);
-
-    if (fd >= 0 || errno == EADDRINUSE)
-        return fd;
-    return listen_on((const struct sockaddr *)&any4, sizeof any4);
-}
 
 int rendezvous_serve(struct loop *loop, uint16_t port, uint32_t n_tasks) {
     const struct meeting_limits limits = meeting_limits_for(n_tasks);

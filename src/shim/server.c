@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shim/listen.h"
+
 enum {
     SWEEP_MS = 1000,
     LISTEN_AGAIN_MS = 5000,
@@ -383,30 +385,6 @@ static bool is_overdue(const struct connection *connection, int64_t now) {
     case GANG: break; /* TCP notices a peer that is gone */
     }
     return false;
-}
-
-/* Listens on all addresses of both kinds, or where there is no IPv6 on those of the older. */
-static int listen_at(uint16_t port) {
-    const struct sockaddr_in6 both = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-    const struct sockaddr_in old = { .sin_family = AF_INET, .sin_port = htons(port) };
-    const int flags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, yes = 1, no = 0;
-    int fd = socket(AF_INET6, flags, 0);
-
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-        if (!bind(fd, (const struct sockaddr *)&both, sizeof both) && !listen(fd, SOMAXCONN))
-            return fd;
-        close(fd);
-    }
-    fd = socket(AF_INET, flags, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (!bind(fd, (const struct sockaddr *)&old, sizeof old) && !listen(fd, SOMAXCONN))
-        return fd;
-    close(fd);
-    return -1;
 }
 
 static void on_sweep(struct loop_timer *timer) {
