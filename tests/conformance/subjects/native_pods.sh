@@ -271,13 +271,12 @@ test_outputs_come_from_every_pod_and_the_lowest_rank_wins() {
 
 # The node keeps 10 MiB of it, and throws the rest away.
 test_a_log_that_the_node_rotates_away_arrives_whole() {
+    local long='BEGIN { for (i = 0; i < 200000; i++) printf "%06d of the lines of a log that is longer than what a node keeps of it\n", i }'
     in_namespace rotated
-    job pytorch 'if [ "$RANK" = 0 ]; then i=0; while [ $i -lt 40 ]; do seq -f "%06.0f of the lines of a log that is longer than what a node keeps of it" 1 5000; i=$((i + 1)); done; fi'
+    job pytorch "if [ \"\$RANK\" = 0 ]; then awk '$long'; fi"
     submit job.yml
     expect_status 0
-    [ "$(wc -l <"$(home_run)/logs/master.0.log")" = 200000 ] || fail "the log has $(wc -l <"$(home_run)/logs/master.0.log") lines, not 200000"
-    { for _ in $(seq 40); do seq -f "%06.0f of the lines of a log that is longer than what a node keeps of it" 1 5000; done; } | cmp - "$(home_run)/logs/master.0.log" ||
-        fail "the log is not what was written"
+    awk "$long" | cmp - "$(home_run)/logs/master.0.log" || fail "the log is not what was written"
     expect_nothing_left
 }
 
