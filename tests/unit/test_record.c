@@ -175,6 +175,20 @@ static void any_prefix_of_a_journal_file_gives_the_record_of_its_whole_lines(voi
     home_release(&home);
 }
 
+static void what_a_run_waits_for_by_now_is_its_reason(void **state) {
+    struct run_record record;
+
+    (void)state;
+    make_record(&record, 1);
+    feed(&record, AT("2", "1") "\"event\": \"status\", \"status\": \"warning\", \"reason\": "
+                               "\"its turn\"}");
+    feed(&record, AT("3", "2") "\"event\": \"status\", \"status\": \"warning\", \"reason\": "
+                               "\"room\"}");
+    assert_string_equal(record.reason, "room");
+    assert_int_equal(record.bad_lines, 0);
+    record_release(&record);
+}
+
 static void final_is_final(void **state) {
     static const char *const later[] = {
         AT("99", "99") "\"event\": \"status\", \"status\": \"running\"}",
@@ -440,6 +454,7 @@ int main(void) {
         cmocka_unit_test(feeding_the_same_lines_gives_the_same_record),
         cmocka_unit_test(any_selection_of_lines_gives_a_sane_record),
         cmocka_unit_test(any_prefix_of_a_journal_file_gives_the_record_of_its_whole_lines),
+        cmocka_unit_test(what_a_run_waits_for_by_now_is_its_reason),
         cmocka_unit_test(final_is_final),
         cmocka_unit_test(a_task_whose_end_no_line_tells_ended_with_the_run),
         cmocka_unit_test(lines_that_are_none_are_counted_and_change_nothing),

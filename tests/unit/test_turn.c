@@ -175,6 +175,20 @@ static void who_loses_the_race_for_the_lease_opens_nothing(void **state) {
     assert_int_equal(count_asked(f, LEASE_PUT), 1);
 }
 
+static void a_lease_that_somebody_made_meanwhile_is_theirs(void **state) {
+    struct fixture *f = *state;
+
+    makes_pods(f);
+    shows_gated(f, LIST(""));
+    say(f, LEASE_POST, 409, STATUS(409, "AlreadyExists", "it exists"));
+    say(f, LEASE_GET, 200, OTHERS("8"));
+    launch_native(f);
+    wait_until_asked(f, LEASE_GET, 1);
+    breathe(f);
+    breathe(f);
+    assert_int_equal(count_asked(f, PODS_PATCH), 0);
+}
+
 static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
     struct fixture *f = *state;
 
@@ -332,6 +346,7 @@ int main(void) {
         CASE(nothing_is_told_of_a_task_before_all_have_a_place),
         CASE(a_lease_of_somebody_else_is_waited_for),
         CASE(who_loses_the_race_for_the_lease_opens_nothing),
+        CASE(a_lease_that_somebody_made_meanwhile_is_theirs),
         CASE(a_gang_without_room_is_taken_back_and_made_again),
         CASE(a_gang_that_has_found_room_unseen_is_not_taken_back),
         CASE(a_task_that_fails_before_all_have_a_place_fails_the_gang),

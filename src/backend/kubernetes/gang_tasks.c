@@ -10,7 +10,6 @@
 #include "backend/kubernetes/gang.h"
 #include "backend/kubernetes/job.h"
 #include "backend/kubernetes/pull.h"
-#include "backend/kubernetes/turn.h"
 #include "base/clock.h"
 
 enum {
@@ -366,10 +365,8 @@ static void on_pod_gone(struct pod_gang *g, const struct watch_event *event) {
         pod_read(event->object, g->container, &last);
         keep(task, &last);
     }
-    task->is_there = false;
-    if (turn_takes_back(g->turn))
-        return;
     pod_vanished(&task->pod);
+    task->is_there = false;
     see_over(task);
 }
 

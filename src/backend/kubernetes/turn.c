@@ -55,7 +55,9 @@ struct turn {
     struct pod_request requests[IN_FLIGHT_MAX];
     uint8_t *marks; /* by rank */
     uint32_t n_placed;
-    int64_t stuck_us; /* since when some find no room; 0: they do, or nobody said so */
+    int64_t stuck_us;    /* since when some find no room; 0: they do, or nobody said so */
+    uint32_t n_stuck;    /* when the last word was asked for */
+    char last_word[400]; /* of the scheduler */
     uint32_t n_released;
 };
 
@@ -384,35 +386,31 @@ static struct places look_at_places(const struct turn *turn) {
     return places;
 }
 
-static void tell_release(struct turn *turn, const struct places *places) {
+static void tell_release(struct turn *turn, uint32_t rank) {
     struct pod_gang *g = turn->g;
     const int64_t patience_s = g->options->settings->kubernetes.placement_patience_s;
     const uint32_t wait_ms = lease_backoff_ms(++turn->n_released, arc4random());
-    const struct task_name name = task_name(&g->options->plan->tasks[places->stuck - g->tasks]);
+    const struct task_name name = task_name(&g->options->plan->tasks[rank]);
     char sentence[SENTENCE_MOST];
 
     turn->not_before_us = clock_monotonic_us() + wait_ms * 1000ll;
     snprintf(sentence, sizeof sentence,
              "no room for %" PRIu32 " of %" PRIu32 " tasks after %" PRId64
              "s: all give back what they have, and try again in %" PRIu32 "s; %s: %.240s",
-             places->n_stuck, g->gang.n_tasks, patience_s, (wait_ms + 500) / 1000, name.text,
-             places->stuck->pod.sentence);
+             turn->n_stuck, g->gang.n_tasks, patience_s, (wait_ms + 500) / 1000, name.text,
+             turn->last_word);
     tasks_tell_waits(g, WAITS_RELEASED + turn->n_released, sentence);
 }
 
 /* The pod was as it was seen: without it the others have no use of their places. */
 static void release(struct turn *turn, uint32_t rank) {
-    struct places places = look_at_places(turn);
-
-    if (!places.stuck) /* it is gone already */
-        places = (struct places){ .n_stuck = 1, .stuck = &turn->g->tasks[rank] };
-    tell_release(turn, &places);
+    tell_release(turn, rank);
     enter(turn, TURN_RELEASING);
     turn->marks[rank] = MARK_ASKED;
     turn_look(turn);
 }
 
-static void ask_for_last_word(struct turn *turn, const struct task_pod *stuck);
+static void ask_for_last_word(struct turn *turn, uint32_t rank);
 
 static void on_last_word(void *context, const struct api_answer *answer) {
     struct pod_request *request = context;
@@ -424,27 +422,27 @@ static void on_last_word(void *context, const struct api_answer *answer) {
     } else if (answer->err.code == ERROR_DENIED || answer->err.code == ERROR_INVALID) {
         fail(turn, "a pod cannot be taken back", &answer->err);
     } else if (answer->err.code == ERROR_UNAVAILABLE) {
-        ask_for_last_word(turn, &turn->g->tasks[request->rank]); /* it may have been taken */
+        ask_for_last_word(turn, request->rank); /* it may have been taken */
     } else {
         enter(turn, turn->renewed_us > 0 ? TURN_PLACING : TURN_WAITING);
-        tasks_miss(turn->g); /* who vanished meanwhile did not do so by our hand */
     }
 }
 
-static void ask_for_last_word(struct turn *turn, const struct task_pod *stuck) {
+static void ask_for_last_word(struct turn *turn, uint32_t rank) {
+    const struct pod *pod = &turn->g->tasks[rank].pod;
     const struct api_resource pods = { .version = "v1",
                                        .plural = "pods",
                                        .namespace = turn->g->namespace };
     const struct api_delete how = { .propagation = API_DELETE_BACKGROUND,
                                     .grace_s = GRACE_OF_RELEASED_S,
-                                    .uid = stuck->pod.uid,
-                                    .version = stuck->pod.version };
+                                    .uid = pod->uid,
+                                    .version = pod->version };
     struct pod_request *request = &turn->requests[0];
 
     forget_requests(turn);
     enter(turn, TURN_ASKING);
-    *request = (struct pod_request){ .turn = turn, .rank = (uint32_t)(stuck - turn->g->tasks) };
-    request->call = api_delete(turn->g->api, &pods, stuck->pod.name, &how, on_last_word, request);
+    *request = (struct pod_request){ .turn = turn, .rank = rank };
+    request->call = api_delete(turn->g->api, &pods, pod->name, &how, on_last_word, request);
 }
 
 /* The patience begins anew with each pod that gets a place: nodes may be coming one by one. */
@@ -456,8 +454,11 @@ static void mind_patience(struct turn *turn, const struct places *places) {
     else if (turn->stuck_us == 0 || places->n_placed > turn->n_placed)
         turn->stuck_us = clock_monotonic_us();
     turn->n_placed = places->n_placed;
-    if (turn->state == TURN_PLACING && gang_is_past(turn->stuck_us, patience_s * 1000))
-        ask_for_last_word(turn, places->stuck);
+    if (turn->state != TURN_PLACING || !gang_is_past(turn->stuck_us, patience_s * 1000))
+        return;
+    turn->n_stuck = places->n_stuck;
+    snprintf(turn->last_word, sizeof turn->last_word, "%s", places->stuck->pod.sentence);
+    ask_for_last_word(turn, (uint32_t)(places->stuck - turn->g->tasks));
 }
 
 /* After a release its sentence, which has the figures, stands until the gang has its place. */
@@ -569,10 +570,6 @@ void turn_abandon(struct turn *turn) {
 
 bool turn_is_over(const struct turn *turn) {
     return !turn || (turn->state == TURN_OVER && !turn->call && turn->renewed_us == 0);
-}
-
-bool turn_takes_back(const struct turn *turn) {
-    return turn && (turn->state == TURN_ASKING || turn->state == TURN_RELEASING);
 }
 
 void turn_free(struct turn *turn) {

@@ -46,9 +46,6 @@ void turn_stop(struct turn *turn);
 void turn_abandon(struct turn *turn);
 bool turn_is_over(const struct turn *turn);
 
-/* Whether pods that vanish do so because they are to be made again. */
-bool turn_takes_back(const struct turn *turn);
-
 void turn_free(struct turn *turn);
 
 #endif
