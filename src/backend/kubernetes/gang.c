@@ -264,8 +264,8 @@ int gang_check_made(const struct pod_gang *g, const char *kind, const struct api
 }
 
 void gang_made(struct pod_gang *g) {
-    if (g->stage != STAGE_MAKING)
-        return; /* nobody waited for it any more */
+    if (g->stage >= STAGE_DELETING)
+        return; /* a kill did not wait for it */
     g->is_held = false;
     turn_stop(g->turn);
     g->gang.submitted(g->gang.context);
@@ -275,8 +275,8 @@ void gang_made(struct pod_gang *g) {
 }
 
 void gang_take_turn(struct pod_gang *g) {
-    if (g->stage != STAGE_MAKING)
-        return; /* nobody waited for it any more */
+    if (g->stage >= STAGE_DELETING)
+        return; /* a kill did not wait for it */
     begin_watching(g);
     turn_begin(g);
     if (g->is_stopping || g->n_ended == g->gang.n_tasks)
