@@ -228,7 +228,7 @@ settings() { mkdir -p "$SCRATCH/home/.myelin" && printf 'kubernetes: {%s}\n' "$1
 
 # The package for Python, as a variable of the pods: images of users have it installed.
 bring_sdk() {
-    kubectl create configmap sdk --from-literal="SDK=$(tar cz --exclude=_native.c -C sdk/python myelin | base64 -w0)" >/dev/null || fail "no package"
+    kubectl create configmap sdk --from-literal="SDK=$(tar cz --exclude=_native.c -C "$TESTS/../sdk/python" myelin | base64 -w0)" >/dev/null || fail "no package"
 }
 train_with_sdk() { # epochs
     sed "s/^framework: pytorch/&\nbackend: native/; s/n_workers: 3/n_workers: 1\n    default_worker: {config_map_refs: [sdk]}/" examples/pytorch/polyaxonfile.yml |
