@@ -24,6 +24,7 @@ struct folding {
     struct fold *fold;
     size_t records; /* given */
     int refusals;   /* how many are still to be refused */
+    bool is_mirror;
     char last[64];
 };
 
@@ -47,7 +48,11 @@ static int take_record(void *context, const struct fold_record *record) {
 
 static void open_fold(struct folding *folding) {
     const struct fold_given given = {
-        .directory = folding->spool, .rank = rank_of, .record = take_record, .context = folding
+        .directory = folding->spool,
+        .is_mirror = folding->is_mirror,
+        .rank = rank_of,
+        .record = take_record,
+        .context = folding,
     };
     struct fold_given full = given;
     struct error err;
@@ -233,6 +238,25 @@ static void what_a_killed_process_left_is_folded_and_removed(void **state) {
     step(&folding, FOLD_LIVING);
     assert_int_equal(files_in(task_path(&folding, 0)), 0);
     assert_series(&folding, "loss", 0, 0, 40000);
+    folding_release(&folding);
+}
+
+/* Nobody here has the number or the lock of a process elsewhere. */
+static void a_process_of_a_mirror_lives_until_the_run_is_over(void **state) {
+    struct folding folding;
+
+    (void)state;
+    folding_make(&folding);
+    close_fold(&folding);
+    folding.is_mirror = true;
+    open_fold(&folding);
+    waitpid(apart(log_and_die, &(struct killed){ task_path(&folding, 0), 1000 }), NULL, 0);
+    for (int i = 0; i < 3; i++)
+        step(&folding, FOLD_LIVING);
+    assert_true(files_in(task_path(&folding, 0)) > 0);
+    assert_series(&folding, "loss", 0, 0, 1000);
+    step(&folding, FOLD_OVER);
+    assert_int_equal(files_in(task_path(&folding, 0)), 0);
     folding_release(&folding);
 }
 
@@ -475,6 +499,7 @@ int main(void) {
         cmocka_unit_test(points_keep_their_task_and_attempt),
         cmocka_unit_test(a_segment_goes_when_it_is_committed_and_nobody_writes_to_it),
         cmocka_unit_test(what_a_killed_process_left_is_folded_and_removed),
+        cmocka_unit_test(a_process_of_a_mirror_lives_until_the_run_is_over),
         cmocka_unit_test(json_records_are_given_and_what_is_refused_is_given_again),
         cmocka_unit_test(a_new_fold_reads_on_from_the_marks),
         cmocka_unit_test(damage_is_counted_once_and_ends_its_segment_alone),
