@@ -351,6 +351,9 @@ static int check_here(const struct plan *plan, const struct reserving *reserving
 
 /* The cluster's own queue decides when it starts; nothing is reserved here. */
 static void go_there(struct venue *venue, struct supervisor_options *options) {
+    if (!venue->settings->kubernetes.has_shim &&
+        pods_form_target(venue->options.form) == MANIFEST_NATIVE)
+        say_note(NULL, manifest_without_shim);
     venue->options.timeout_ms = options->timeout_ms;
     options->elsewhere = &venue->maker;
 }

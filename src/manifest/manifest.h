@@ -94,6 +94,9 @@ DEFINE_AUTO_PTR(manifest)
 /* "myelin-0f8b3c1d2e4a-0": the name of the job, or of the ConfigMap and the Service. */
 void manifest_name(const struct manifest_run *run, char out[static MANIFEST_NAME_MAX]);
 
+/* The note of native pods whose settings switch the shim off. */
+extern const char manifest_without_shim[];
+
 /* Which target a file's `backend` means on a cluster. Fails, into diags, for mpi and other. */
 MUST_CHECK int manifest_target_of(const struct plan *plan, struct diags *diags,
                                   enum manifest_target *out);

@@ -13,6 +13,10 @@
 #include "manifest/build.h"
 #include "plan/plan.h"
 
+const char manifest_without_shim[] =
+    "`kubernetes.shim` of config.yml is false: metrics, params, artifacts and outputs stay in the "
+    "pods, and nothing serves Horovod's rendezvous";
+
 enum { PLAN_JSON_MAX = 512 << 10 }; /* a ConfigMap holds 1 MiB */
 
 /* Deleting the ConfigMap deletes what names it as its owner; its uid is known once it exists. */
@@ -159,8 +163,7 @@ void build_native(struct build *build) {
             "HOROVOD_GLOO_RENDEZVOUS_ADDR, set `kubernetes.shim: true` in config.yml, or use "
             "`backend: kubeflow`");
     if (!build->cluster->has_shim)
-        build_note(build, "`kubernetes.shim` of config.yml is false: metrics, params and artifacts "
-                          "stay in the pods");
+        build_note(build, manifest_without_shim);
     if (build->out->is_gated)
         build_note(build, "these pods wait at the gate `" MANIFEST_GATE
                           "`, which `run` opens when it is their turn: who creates them by hand "

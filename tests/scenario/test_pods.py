@@ -203,6 +203,16 @@ def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice
     assert len(told) == 1 and "pods/proxy" in told[0] and "metrics and outputs stay in the pods" in told[0]
 
 
+def test_without_a_shim_the_log_comes_by_the_log_api_and_run_says_what_is_lost(scenario, cluster, logger):
+    (scenario.home).mkdir()
+    (scenario.home / "config.yml").write_text("kubernetes: {shim: false}\n")
+    ended = run(scenario, cluster, gang(scenario, f"{logger} 50 0"))
+    assert ended.status == 0, ended
+    assert log_of(scenario, "worker.0") == lines(50)
+    assert "note: `kubernetes.shim` of config.yml is false" in ended.err
+    assert not any("/proxy/" in request for request in cluster.requests)
+
+
 def test_a_stream_that_is_cut_goes_on_where_it_was(scenario, cluster, logger):
     cluster.cuts = [100, 5000, 20000]
     ended = run(scenario, cluster, gang(scenario, f"{logger} 2000 300; head -c 500000 /dev/zero >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"))
