@@ -175,6 +175,29 @@ static void who_loses_the_race_for_the_lease_opens_nothing(void **state) {
     assert_int_equal(count_asked(f, LEASE_PUT), 1);
 }
 
+/* As when somebody took it over while the cluster could not be reached. */
+static void a_gang_that_lost_its_lease_waits_with_what_it_has(void **state) {
+    struct fixture *f = *state;
+
+    f->settings->kubernetes.placement_patience_s = 1;
+    begin_placing(f);
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", NATIVE("master", "p0", "10", "", "\"phase\":\"Pending\""))
+                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", "\"phase\":\"Pending\"")));
+    say(f, LEASE_PUT, 409, STATUS(409, "Conflict", "the object has been modified"));
+    say(f, LEASE_GET, 200, OTHERS("20"));
+    wait_until_asked(f, LEASE_GET, 1);
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", PLACED("master", "p0", "21"))
+                  EVENT("MODIFIED", NATIVE("worker", "p1", "22", "", UNSCHEDULABLE)));
+    for (int i = 0; i < 40; i++)
+        breathe(f);
+    assert_int_equal(count_asked(f, PODS_DELETE), 0); /* that is for who has the turn */
+    peer_more(f->peer, PODS, EVENT("MODIFIED", PLACED("worker", "p1", "23")));
+    wait_for(f, "submitted; ");
+    assert_int_equal(count_asked(f, LEASE_PUT), 1);
+}
+
 static void a_lease_that_somebody_made_meanwhile_is_theirs(void **state) {
     struct fixture *f = *state;
 
@@ -346,6 +369,7 @@ int main(void) {
         CASE(nothing_is_told_of_a_task_before_all_have_a_place),
         CASE(a_lease_of_somebody_else_is_waited_for),
         CASE(who_loses_the_race_for_the_lease_opens_nothing),
+        CASE(a_gang_that_lost_its_lease_waits_with_what_it_has),
         CASE(a_lease_that_somebody_made_meanwhile_is_theirs),
         CASE(a_gang_without_room_is_taken_back_and_made_again),
         CASE(a_gang_that_has_found_room_unseen_is_not_taken_back),

@@ -115,6 +115,17 @@ static void step_at(struct turn *turn, int64_t us) {
     evtimer_add(&turn->step_event, &when);
 }
 
+/* The gates that are open stay so: it waits for its turn with what it has. */
+static void lose_lease(struct turn *turn) {
+    api_cancel(turn->call);
+    turn->call = NULL;
+    turn->renewed_us = 0;
+    if (turn->state == TURN_PLACING) {
+        forget_requests(turn);
+        enter(turn, TURN_WAITING);
+    }
+}
+
 static void on_read(void *context, const struct api_answer *answer) {
     struct turn *turn = context;
 
@@ -122,14 +133,17 @@ static void on_read(void *context, const struct api_answer *answer) {
     if (answer->err.code == ERROR_NONE || answer->err.code == ERROR_NOT_FOUND) {
         lease_see(&turn->lease, answer->object, clock_monotonic_us());
         if (strcmp(turn->lease.holder, turn->identity) != 0)
-            turn->renewed_us = 0;
+            lose_lease(turn);
         pursue(turn);
     } else {
         step_at(turn, clock_monotonic_us() + ASK_AGAIN_MS * 1000ll);
     }
 }
 
+/* An answer that took too long to come is as good as none: it is asked for again. */
 static void has_lease(struct turn *turn) {
+    if (!lease_is_held(turn->asked_us, clock_monotonic_us()))
+        return;
     turn->renewed_us = turn->asked_us;
     turn->try_us = 0;
     if (turn->state == TURN_WAITING)
@@ -190,16 +204,6 @@ static void keep_lease(struct turn *turn, int64_t now_us) {
     if (!turn->call && now_us >= renew_us)
         write_lease(turn, WRITES_TAKE);
     step_at(turn, now_us < renew_us ? renew_us : turn->renewed_us + LEASE_HELD_MS * 1000ll);
-}
-
-static void lose_lease(struct turn *turn) {
-    api_cancel(turn->call);
-    turn->call = NULL;
-    turn->renewed_us = 0;
-    if (turn->state == TURN_PLACING) {
-        forget_requests(turn);
-        enter(turn, TURN_WAITING);
-    }
 }
 
 static void take_lease(struct turn *turn, int64_t now_us) {
