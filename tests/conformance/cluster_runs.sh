@@ -71,8 +71,8 @@ attached() { on_cluster attach --from-start --plain 1; }
 # -- who watches it
 
 lines_of() { wc -l <"$SCRATCH/home/.myelin/runs/1/logs/$1.log"; }
-supervisor() { # the child of the keeper
-    grep -lsE "^PPid:[[:space:]]+$(cat "$SCRATCH/home/.myelin/runs/1/lock")\$" /proc/[0-9]*/status | sed -E 's,/proc/([0-9]+)/.*,\1,'
+supervisor() { # [run]: the child of the keeper
+    grep -lsE "^PPid:[[:space:]]+$(cat "$SCRATCH/home/.myelin/runs/${1:-1}/lock")\$" /proc/[0-9]*/status | sed -E 's,/proc/([0-9]+)/.*,\1,'
 }
 expect_every_line_once() {
     local task
