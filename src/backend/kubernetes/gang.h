@@ -43,7 +43,8 @@ struct task_pod {
     struct log_rest *rest;     /* of a log whose shim is gone */
     bool is_unreachable;       /* the shim cannot be asked: the log API takes its place */
     bool is_log_done;
-    bool has_shim_end; /* the shim has told its end */
+    bool is_log_missed; /* that its end is missing was told, or counted */
+    bool has_shim_end;  /* the shim has told its end */
     struct shim_end shim_end;
 };
 
@@ -191,6 +192,10 @@ struct task_name task_label(const struct task_pod *task);
 void tasks_see_end(struct task_pod *task);
 /* By the log API; to its end, where the task has ended. */
 void tasks_follow_log(struct task_pod *task);
+/* The end of its log is missing: told with the reason for the first of a gang, counted for the
+ * rest.
+ */
+void tasks_miss_log(struct task_pod *task, const char *why);
 
 /* ---- gang_pull.c ---- */
 

@@ -64,16 +64,9 @@ static void tell_missing(struct task_pod *task, uint64_t log, uint64_t others) {
 }
 
 static void tell_unknown(struct task_pod *task) {
-    struct pod_gang *g = task->gang;
-    char sentence[SENTENCE_MOST];
-
-    if (!is_told_losses(g))
-        return;
-    snprintf(sentence, sizeof sentence,
-             "the pod of %s went before its task had ended for us: nobody knows what of its log, "
-             "metrics and outputs is missing",
-             task_label(task).text);
-    g->gang.notice(g->gang.context, sentence);
+    if (is_told_losses(task->gang))
+        tasks_miss_log(task, "its pod went before its task had ended for us, and nobody knows what "
+                             "of its log, metrics and outputs is missing");
 }
 
 static void log_done(struct task_pod *task) {

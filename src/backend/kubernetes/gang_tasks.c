@@ -32,10 +32,13 @@ uint32_t task_rank(const struct task_pod *task) {
 
 /* The end of a log is missing. The first is told with the reason; the others have the same one, and
  * are counted when all have ended. */
-static void miss_log(struct task_pod *task, const char *why) {
+void tasks_miss_log(struct task_pod *task, const char *why) {
     struct pod_gang *g = task->gang;
     char sentence[SENTENCE_MOST];
 
+    if (task->is_log_missed)
+        return;
+    task->is_log_missed = true;
     if (g->n_logs_missed++ > 0)
         return;
     snprintf(sentence, sizeof sentence, "the end of the log of %s may be missing: %.300s",
@@ -172,7 +175,7 @@ void tasks_tell_ends(struct pod_gang *g) {
         const struct task_end end = told_end(task);
 
         if (is_log_coming(task))
-            miss_log(task, "it could not be read in time");
+            tasks_miss_log(task, "it could not be read in time");
         tell_end(task, &end);
         if (task_rank(task) == 0)
             end_those_it_speaks_for(g, &end);
@@ -221,7 +224,7 @@ static void on_log_done(void *context, const char *trouble) {
     /* A pod that was removed with its log needs no explanation beyond its end. */
     if (trouble && task->pod.end != POD_DELETED && task->pod.end != POD_NOT_STARTED &&
         !g->is_stopping)
-        miss_log(task, trouble);
+        tasks_miss_log(task, trouble);
     tasks_tell_ends(g);
 }
 
@@ -239,8 +242,8 @@ void tasks_follow_log(struct task_pod *task) {
         follower_ended(task->follower);
 }
 
-/* By the shim where there is one: it has more than the node keeps. Nothing is read any more once its
- * end was told, though its pod changes until it is gone. */
+/* By the shim where there is one: it has more than the node keeps. Nothing is read any more once
+ * its end was told, though its pod changes until it is gone. */
 static void follow(struct task_pod *task) {
     if (task->is_ended)
         return;
