@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "backend/kubernetes/kubeconfig.h"
 #include "backend/kubernetes/plugin.h"
+#include "base/base64.h"
 
 #define CONTEXT                                                                                    \
     "current-context: c\n"                                                                         \
