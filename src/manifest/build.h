@@ -31,6 +31,7 @@ struct build {
     struct arena *arena; /* of out */
     struct diags *diags;
     const char *image;
+    bool has_shim; /* native pods with the shim before their tasks */
     struct run_facts facts;
     struct wiring wiring;
     VEC(struct node) objects;

@@ -145,14 +145,12 @@ static void check(struct build *build) {
                            "made for one run",
                            build->plan->n_tasks, MANIFEST_PODS_MAX);
     pods_check(build);
-    if (build->input->target == MANIFEST_NATIVE && build->cluster->has_shim)
+    if (build->has_shim)
         shim_check(build);
 }
 
 static void note_common(struct build *build) {
-    const bool they_come_here = !build->kind && build->cluster->has_shim;
-
-    if (!build->cluster->outputs.claim && !they_come_here)
+    if (!build->cluster->outputs.claim && !build->has_shim)
         build_note(build, "what tasks write to " POD_OUTPUTS
                           " goes with their pods, and each task has its own: to keep it, name a "
                           "claim in `kubernetes.outputs` of config.yml");
@@ -187,6 +185,8 @@ int build_open(struct build *build, const struct manifest_input *input, struct d
     manifest->namespace = input->namespace ? input->namespace : build->cluster->namespace;
     if (input->target == MANIFEST_KUBEFLOW)
         build->kind = kubeflow_kind_of(input->plan);
+    else
+        build->has_shim = build->cluster->has_shim && !input->has_no_shim;
     check(build);
     if (diags->errors == errors && wire(build, &err))
         diag_error_nowhere(diags, "%s", err.message);

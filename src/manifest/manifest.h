@@ -67,6 +67,7 @@ struct manifest_input {
     enum manifest_target target;
     struct manifest_run run;
     const char *image;     /* wins over the file's and the settings'; or NULL */
+    bool has_no_shim;      /* native: nobody could ask it, whatever the settings say */
     const char *namespace; /* wins over the settings'; NULL and none there: the objects name none */
     /* What the cluster serves, as "kubeflow.org/v1/TFJob", ended by NULL. NULL: nobody asked, and
      * each kind is taken to be there in the version that we know. */

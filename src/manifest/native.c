@@ -109,7 +109,7 @@ static void add_gate(struct build *build, struct tree *spec) {
 
 static void add_pod(struct build *build, uint32_t rank, const struct variables *variables) {
     const struct task *task = &build->plan->tasks[rank];
-    const bool has_shim = build->cluster->has_shim;
+    const bool has_shim = build->has_shim;
     const struct node own = task_command(build, "");
     const struct node command = has_shim ? shim_command(build, &own) : own;
     const struct pod_shim shim = has_shim ? shim_of(build, rank) : (struct pod_shim){ 0 };
@@ -144,7 +144,7 @@ void build_native(struct build *build) {
     build->out->is_gated =
         !build->cluster->queue && !build->cluster->scheduler && build->plan->n_tasks > 1;
     add_config_map(build);
-    if (build->cluster->has_shim)
+    if (build->has_shim)
         add_shim(build);
     add_service(build);
     for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++) {

@@ -134,7 +134,7 @@ class Cluster:
         self.events = []  # (plural, kind, object as it was)
         self.shim = b""
         self.given = {}  # variables by role, over those of the manifest
-        self.refused = set()  # of "proxy", "log"
+        self.refused = set()  # of "right" (to ask pods), "proxy", "log"
         self.requests = []
         self.cuts = []  # of the next streams, each after so many bytes
         handler = type("Handler", (Handler,), {"cluster": self})
@@ -234,7 +234,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(address.query))
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.cluster.requests.append(f"{self.command} {urllib.parse.unquote(self.path)}")
-        if not match:
+        if address.path.endswith("/selfsubjectaccessreviews"):
+            self.answer(201, {"kind": "SelfSubjectAccessReview", "status": {"allowed": "right" not in self.cluster.refused}})
+        elif not match:
             self.refuse(404, "NotFound", "no such path")
         elif match["behind"]:
             self.pass_on(match["name"], match["behind"], address.query, body)

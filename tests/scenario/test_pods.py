@@ -192,10 +192,12 @@ def test_what_a_stopped_task_says_at_its_end_is_there(scenario, cluster):
 # -- what goes wrong
 
 
-def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice_says_what_is_lost(scenario, cluster, logger):
-    cluster.refused.add("proxy")
+@pytest.mark.parametrize("unsaid", [False, True])
+def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice_says_what_is_lost(scenario, cluster, logger, unsaid):
+    cluster.refused |= {"proxy"} if unsaid else {"proxy", "right"}
     (scenario.home).mkdir()
-    (scenario.home / "config.yml").write_text("kubernetes: {linger: 1}\n")
+    if unsaid:  # nobody lets go of the pods
+        (scenario.home / "config.yml").write_text("kubernetes: {linger: 1}\n")
     ended = run(scenario, cluster, gang(scenario, f"{logger} 50 0"))
     assert ended.status == 0, ended
     assert log_of(scenario, "master.0") == lines(50) and log_of(scenario, "worker.0") == lines(50)

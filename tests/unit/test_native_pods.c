@@ -43,6 +43,7 @@ struct fixture {
     int is_submitted, has_ended, n_ended;
     struct task_end ends[64];
     char messages[64][480];
+    char notice[480];
 };
 
 static void ignore_start(void *context, uint32_t rank, int64_t id) {
@@ -55,6 +56,12 @@ static void ignore_sentence(void *context, const char *sentence) {
 
 static void ignore_left(void *context, enum left_manner manner, const char *sentence) {
     (void)context, (void)manner, (void)sentence;
+}
+
+static void on_notice(void *context, const char *sentence) {
+    struct fixture *f = context;
+
+    snprintf(f->notice, sizeof f->notice, "%s", sentence);
 }
 
 static void on_ended(void *context, uint32_t rank, const struct task_end *end) {
@@ -79,14 +86,9 @@ static uint64_t none_delivered(void *context, uint32_t rank) {
     return 0;
 }
 
-static int set_up(void **state) {
-    struct fixture *f = calloc(1, sizeof *f);
+static void write_kubeconfig(struct fixture *f) {
     FILE *file;
 
-    home_make(&f->home);
-    f->loop = event_base_new();
-    f->peer = peer_new(f->loop);
-    f->settings = settings_new();
     snprintf(f->kubeconfig, sizeof f->kubeconfig, "%s/kubeconfig", f->home.path);
     file = fopen(f->kubeconfig, "w");
     assert_non_null(file);
@@ -95,6 +97,19 @@ static int set_up(void **state) {
             "clusters: [{name: x, cluster: {server: 'http://127.0.0.1:%u'}}]\n",
             peer_port(f->peer));
     assert_int_equal(fclose(file), 0);
+}
+
+static int set_up(void **state) {
+    struct fixture *f = calloc(1, sizeof *f);
+
+    home_make(&f->home);
+    f->loop = event_base_new();
+    f->peer = peer_new(f->loop);
+    f->settings = settings_new();
+    peer_for(f->peer, "selfsubjectaccessreviews");
+    peer_say(f->peer, 201, "", "{\"status\": {\"allowed\": true}}");
+    peer_for(f->peer, NULL);
+    write_kubeconfig(f);
     *state = f;
     return 0;
 }
@@ -120,7 +135,7 @@ static void launch(struct fixture *f, unsigned n_workers) {
                          .started = ignore_start,
                          .ended = on_ended,
                          .gone = on_gone,
-                         .notice = ignore_sentence,
+                         .notice = on_notice,
                          .waits = ignore_sentence,
                          .submitted = on_submitted,
                          .delivered = none_delivered,
@@ -172,6 +187,16 @@ static size_t n_asked(const struct fixture *f, const char *what) {
     return n;
 }
 
+/* Turns the loop until the cluster was asked to make such an object. */
+static void run_until_posted(struct fixture *f, const char *plural) {
+    char what[80];
+
+    snprintf(what, sizeof what, "POST /api/v1/namespaces/team/%s ", plural);
+    for (int i = 0; i < 5000 && n_asked(f, what) == 0; i++)
+        event_base_loop(f->loop, EVLOOP_ONCE);
+    assert_true(n_asked(f, what) > 0);
+}
+
 static void contains(const char *text, const char *part) {
     if (!strstr(text, part))
         fail_msg("\"%s\" is not in: %s", part, text);
@@ -198,13 +223,13 @@ static void the_owner_is_made_first_and_the_rest_names_it(void **state) {
     say_watches(f);
     launch(f, 2);
     run_until(f->loop, &f->is_submitted);
-    assert_int_equal(peer_count(f->peer), 6);
-    contains(peer_request(f->peer, 0), "POST /api/v1/namespaces/team/configmaps ");
-    assert_null(strstr(peer_request(f->peer, 0), "ownerReferences"));
+    assert_int_equal(peer_count(f->peer), 7);
     contains(peer_request(f->peer, 1), "POST /api/v1/namespaces/team/configmaps ");
-    contains(peer_request(f->peer, 1), "\"binaryData\": {\"shim-amd64\": \"f0VMRg");
-    contains(peer_request(f->peer, 2), "POST /api/v1/namespaces/team/services ");
-    for (size_t i = 1; i < 6; i++)
+    assert_null(strstr(peer_request(f->peer, 1), "ownerReferences"));
+    contains(peer_request(f->peer, 2), "POST /api/v1/namespaces/team/configmaps ");
+    contains(peer_request(f->peer, 2), "\"binaryData\": {\"shim-amd64\": \"f0VMRg");
+    contains(peer_request(f->peer, 3), "POST /api/v1/namespaces/team/services ");
+    for (size_t i = 2; i < 7; i++)
         contains(peer_request(f->peer, i), "\"uid\": \"u-1\"");
     assert_int_equal(n_asked(f, PODS_POST), 3);
 }
@@ -229,8 +254,8 @@ static void the_pods_have_one_key_that_whoever_takes_over_has_too(void **state) 
     say_watches(f);
     launch(f, 1);
     run_until(f->loop, &f->is_submitted);
-    key_of(peer_request(f->peer, 3), first);
-    key_of(peer_request(f->peer, 4), second);
+    key_of(peer_request(f->peer, 4), first);
+    key_of(peer_request(f->peer, 5), second);
     assert_int_equal(strspn(first, "0123456789abcdef"), SHIM_KEY_TEXT - 1);
     assert_string_not_equal(first, "00000000000000000000000000000000");
     assert_string_equal(first, second);
@@ -258,6 +283,26 @@ static void without_a_shim_there_is_neither_its_bytes_nor_a_key(void **state) {
     assert_int_equal(err.code, ERROR_NOT_FOUND);
 }
 
+static void pods_that_nobody_may_ask_get_no_shim_and_that_is_told(void **state) {
+    struct fixture *f = *state;
+    char key[SHIM_KEY_TEXT];
+    struct error err;
+
+    peer_free(f->peer);
+    f->peer = peer_new(f->loop);
+    write_kubeconfig(f);
+    peer_say(f->peer, 201, "", "{\"status\": {\"allowed\": false}}");
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("Pod", "x", UUID));
+    say_watches(f);
+    launch(f, 0);
+    run_until(f->loop, &f->is_submitted);
+    assert_null(strstr(peer_request(f->peer, 3), "SHIM"));
+    contains(f->notice, "pods/proxy");
+    assert_int_equal(shim_key_read(f->home.path, key, &err), -1);
+}
+
 static void some_pods_are_asked_for_at_once_and_never_all(void **state) {
     struct fixture *f = *state;
 
@@ -268,7 +313,7 @@ static void some_pods_are_asked_for_at_once_and_never_all(void **state) {
     for (int i = 0; i < AT_ONCE; i++)
         peer_hang(f->peer, "");
     launch(f, 40);
-    run_until_asked(f, 3 + 1 + AT_ONCE); /* one was answered, and made room */
+    run_until_asked(f, 1 + 3 + 1 + AT_ONCE); /* one was answered, and made room */
     assert_int_equal(n_asked(f, PODS_POST), AT_ONCE + 1);
     assert_false(f->is_submitted);
 }
@@ -351,7 +396,7 @@ static void a_service_that_is_refused_leaves_an_owner_to_delete(void **state) {
     run_until(f->loop, &f->has_ended);
     assert_int_equal(f->n_ended, 2);
     contains(f->messages[1], "no such service");
-    run_until_asked(f, 6);
+    run_until_asked(f, 7);
     assert_int_equal(n_asked(f, "DELETE /api/v1/namespaces/team/configmaps/" NAME), 1);
     assert_int_equal(n_asked(f, PODS_POST), 0);
 }
@@ -366,9 +411,10 @@ static void a_gang_that_is_stopped_while_it_is_made_is_deleted_with_what_there_i
     peer_hang(f->peer, "");
     peer_hang(f->peer, "");
     launch(f, 2);
+    run_until_posted(f, "configmaps");
     f->backend->ops->stop(f->backend, STOP_GRACEFULLY, 1000);
     run_until(f->loop, &f->is_submitted);
-    run_until_asked(f, 6);
+    run_until_asked(f, 7);
     assert_int_equal(n_asked(f, PODS_POST), 0);
     assert_int_equal(n_asked(f, "DELETE /api/v1/namespaces/team/configmaps/" NAME), 1);
 }
@@ -394,6 +440,7 @@ int main(void) {
         CASE(the_owner_is_made_first_and_the_rest_names_it),
         CASE(the_pods_have_one_key_that_whoever_takes_over_has_too),
         CASE(without_a_shim_there_is_neither_its_bytes_nor_a_key),
+        CASE(pods_that_nobody_may_ask_get_no_shim_and_that_is_told),
         CASE(some_pods_are_asked_for_at_once_and_never_all),
         CASE(what_exists_of_this_run_is_taken_for_made),
         CASE(what_exists_of_somebody_else_is_not_touched),

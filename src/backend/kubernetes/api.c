@@ -520,8 +520,8 @@ struct api_call *api_post(struct api *api, const struct api_post *post,
 
     if (buf_append(&call->sent, post->body, post->body_len, &err))
         call->refused = err;
-    call->content_type = "text/plain";
-    call->header = strdup(post->header);
+    call->content_type = post->type ? post->type : "text/plain";
+    call->header = post->header ? strdup(post->header) : NULL;
     return start(call, "POST", settle_stream, sink->done, sink->context);
 }
 

@@ -172,8 +172,9 @@ struct api_call *api_stream(struct api *api, const char *path, enum api_idle idl
  * does. Copied. */
 struct api_post {
     const char *path;
-    const char *header; /* "Name: value" */
-    const char *body;   /* text, not empty */
+    const char *header; /* "Name: value"; NULL: none */
+    const char *type;   /* of the body; NULL: text */
+    const char *body;   /* not empty */
     size_t body_len;
 };
 struct api_call *api_post(struct api *api, const struct api_post *post,

@@ -322,6 +322,7 @@ struct manifest *gang_manifest(const struct pod_gang *g, const char *const *apis
                  .shim_key = g->shim_key[0] ? g->shim_key : NULL },
         .image = g->options->image,
         .namespace = g->namespace,
+        .has_no_shim = !g->shim_key[0],
         .apis = apis,
     };
     AUTO_PTR(diags) diags = diags_new();

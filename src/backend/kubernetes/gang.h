@@ -208,6 +208,8 @@ void gang_pull_release(struct task_pod *task);
 bool gang_pull_end(struct task_pod *task, struct task_end *out);
 /* Whether its end waits a moment for what the pod says of it. */
 bool gang_pull_holds_end(const struct task_pod *task);
+/* Nobody gets through to the shims: what is lost by that. Told once. */
+void gang_pull_tell_unreachable(struct pod_gang *g, const char *why);
 /* What became of the outputs, where it is not plain. */
 void gang_pull_tell_counts(struct pod_gang *g);
 

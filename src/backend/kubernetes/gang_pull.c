@@ -131,7 +131,7 @@ static void on_ended(void *context, const struct shim_end *end) {
     tasks_tell_ends(task->gang);
 }
 
-static void tell_unreachable(struct pod_gang *g, const char *why) {
+void gang_pull_tell_unreachable(struct pod_gang *g, const char *why) {
     char sentence[SENTENCE_MOST + 64];
 
     if (g->has_told_unreachable)
@@ -167,7 +167,7 @@ static void on_over(void *context, enum pull_outcome outcome, const char *why) {
         break;
     case PULL_CUT: fetch_rest(task); break;
     case PULL_UNREACHABLE:
-        tell_unreachable(task->gang, why);
+        gang_pull_tell_unreachable(task->gang, why);
         task->is_unreachable = true;
         tasks_follow_log(task);
         break;

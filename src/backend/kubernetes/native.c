@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pods of our own: first the ConfigMap that owns the rest, then the one with the shim, then the
- * Service by which they find each other, then the pods, some at a time.
+ * Pods of our own: whether their shims may be asked is asked first. Then come the ConfigMap that
+ * owns the rest, then the one with the shim, then the Service by which they find each other, then
+ * the pods, some at a time.
  *
  * The first pod that the cluster does not take ends the making: the gang cannot run without it.
  *
@@ -15,10 +16,12 @@
 #include <string.h>
 
 #include "backend/kubernetes/gang.h"
+#include "codec/json_read.h"
 
 enum {
     IN_FLIGHT_MAX = 16, /* requests at once: more of them only wait in the server's queues */
     GOING_MS = 500,     /* until the name of a pod that is going is tried again */
+    REVIEW_MOST = 64 << 10,
 };
 
 struct making;
@@ -34,6 +37,7 @@ struct making {
     struct manifest *manifest;
     struct request requests[IN_FLIGHT_MAX];
     uint32_t n_in_flight;
+    struct buf review;  /* what the cluster says of our rights */
     size_t next_object; /* of those before the pods */
     uint32_t next;      /* rank */
     bool was_refused;
@@ -59,6 +63,7 @@ static void release(struct pod_gang *g) {
         return;
     event_del(&making->going_event);
     manifest_free(making->manifest);
+    buf_release(&making->review);
     free(making);
     g->making = NULL;
 }
@@ -233,22 +238,23 @@ static void on_owner_made(void *context, const struct api_answer *answer) {
     make_next(g);
 }
 
-static struct making *begin_making(struct pod_gang *g) {
+static struct making *making_new(struct pod_gang *g) {
     struct making *making = calloc(1, sizeof *making);
 
     if (!making)
         abort();
     making->gang = g;
+    making->review = (struct buf)BUF_INIT(REVIEW_MOST);
     evtimer_assign(&making->going_event, api_loop(g->api), on_name_free, making);
     g->making = making;
-    g->stage = STAGE_MAKING;
     return making;
 }
 
 static void make_again(struct pod_gang *g) {
-    struct making *making = begin_making(g);
+    struct making *making = making_new(g);
     struct error err;
 
+    g->stage = STAGE_MAKING;
     making->manifest = gang_manifest(g, NULL, g->owner_uid, &err);
     if (making->manifest)
         make_pods(making);
@@ -256,19 +262,88 @@ static void make_again(struct pod_gang *g) {
         gang_refuse(g, OWNER_REMAINS, err.message);
 }
 
-static int make(struct pod_gang *g, struct error *err) {
-    AUTO_PTR(manifest) manifest = NULL;
+static int begin(struct pod_gang *g, struct error *err) {
+    AUTO_PTR(manifest) manifest = gang_manifest(g, NULL, NULL, err);
 
-    if (g->options->settings->kubernetes.has_shim &&
-        shim_key_make(g->facts->logs, g->shim_key, err))
-        return -1;
-    manifest = gang_manifest(g, NULL, NULL, err);
     if (!manifest)
         return -1;
     g->is_held = manifest->is_gated;
     gang_pull_open(g);
-    begin_making(g);
+    g->stage = STAGE_MAKING;
     g->call = api_create(g->api, &g->owner, &manifest->objects[0], on_owner_made, g);
+    return 0;
+}
+
+/* ---- may the shims be asked? ---- */
+
+static bool on_review_bytes(void *context, const char *bytes, size_t n) {
+    struct making *making = ((struct pod_gang *)context)->making;
+    struct error err;
+
+    return buf_append(&making->review, bytes, n, &err) == 0;
+}
+
+/* Whether the cluster says that we may not. One that does not say so is taken at its best. */
+static bool is_denied(const struct buf *review) {
+    struct arena arena = ARENA_INIT;
+    struct error err;
+    struct node root;
+    const struct node *allowed = NULL;
+    bool denied = false;
+
+    if (json_read(review->data, review->len, &arena, &root, &err) == 0)
+        allowed = node_get(node_get(&root, "status"), "allowed");
+    denied = allowed && allowed->kind == NODE_BOOL && !allowed->truth;
+    arena_release(&arena);
+    return denied;
+}
+
+/* Pods whose shim nobody may ask would wait for somebody who does: they get none. */
+static void on_reviewed(void *context, const struct api_answer *answer) {
+    struct pod_gang *g = context;
+    struct making *making = g->making;
+    struct error err;
+
+    g->call = NULL;
+    if (answer->err.code == ERROR_NONE && is_denied(&making->review)) {
+        g->shim_key[0] = '\0';
+        shim_key_remove(g->facts->logs);
+        gang_pull_tell_unreachable(g, "the right to create pods/proxy is missing");
+    }
+    if (begin(g, &err))
+        gang_refuse(g, NOTHING_REMAINS, err.message);
+}
+
+static void review(struct pod_gang *g) {
+    const struct api_sink sink = { .bytes = on_review_bytes, .done = on_reviewed, .context = g };
+    AUTO(buf) body = BUF_INIT(REVIEW_MOST);
+    struct error err;
+
+    if (buf_printf(&body, &err,
+                   "{\"apiVersion\": \"authorization.k8s.io/v1\", \"kind\": "
+                   "\"SelfSubjectAccessReview\", \"spec\": {\"resourceAttributes\": "
+                   "{\"namespace\": \"%s\", \"verb\": \"create\", \"resource\": \"pods\", "
+                   "\"subresource\": \"proxy\"}}}",
+                   g->namespace))
+        buf_clear(&body);
+    g->call = api_post(
+        g->api,
+        &(struct api_post){ .path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                            .type = "application/json",
+                            .body = body.data,
+                            .body_len = body.len },
+        &sink);
+}
+
+static int make(struct pod_gang *g, struct error *err) {
+    const bool wants_shim = g->options->settings->kubernetes.has_shim;
+
+    if (wants_shim && shim_key_make(g->facts->logs, g->shim_key, err))
+        return -1;
+    making_new(g);
+    if (!wants_shim)
+        return begin(g, err);
+    review(g);
     return 0;
 }
 

@@ -77,3 +77,10 @@ int shim_key_make(const char *directory, char out[static SHIM_KEY_TEXT], struct 
     memcpy(out, key, sizeof key);
     return 0;
 }
+
+void shim_key_remove(const char *directory) {
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/" FILE_NAME, directory) < (int)sizeof path)
+        unlink(path);
+}

@@ -19,4 +19,7 @@ MUST_CHECK int shim_key_make(const char *directory, char out[static SHIM_KEY_TEX
 MUST_CHECK int shim_key_read(const char *directory, char out[static SHIM_KEY_TEXT],
                              struct error *err);
 
+/* The attempt gets none after all. */
+void shim_key_remove(const char *directory);
+
 #endif

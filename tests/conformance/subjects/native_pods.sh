@@ -321,7 +321,6 @@ test_a_restricted_namespace_takes_pods_without_root_on_a_root_that_nobody_writes
 
 test_without_the_right_to_ask_pods_the_logs_come_and_the_loss_is_told() {
     in_namespace unasked
-    settings 'linger: 2'
     as_runner
     kubectl get role runner -o json | python3 -c 'import json, sys; role = json.load(sys.stdin); role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["pods/proxy"]]; print(json.dumps(role))' |
         kubectl apply -f - >/dev/null 2>&1 || fail "the right cannot be taken"
