@@ -8,7 +8,7 @@ limit=600
 # The nodes have two cores each, and next to nothing of them is requested by anybody else: what pods request is what limits
 # them, not what they use.
 
-# gang NAME CPU N: so many tasks of so many cores, of which none ends before each has met all others.
+# gang NAME CPU N: so many tasks of so many cores. The master welcomes each of the others, one at a time, and none ends before that.
 gang() {
     cat >"$1.yml" <<YAML
 version: 1
@@ -24,7 +24,7 @@ environment:
       resources: {cpu: {requests: $2}}
 run:
   cmd: |
-    if [ "\$RANK" = 0 ]; then i=1; while [ \$i -lt \$WORLD_SIZE ]; do nc -l -p \$MASTER_PORT </dev/null >/dev/null && i=\$((i + 1)); done; else until nc \$MASTER_ADDR \$MASTER_PORT </dev/null 2>/dev/null; do sleep 0.5; done; fi; echo met
+    if [ "\$RANK" = 0 ]; then i=1; while [ \$i -lt \$WORLD_SIZE ]; do nc -l -p \$MASTER_PORT -e echo welcome && i=\$((i + 1)); done; else until nc \$MASTER_ADDR \$MASTER_PORT </dev/null 2>/dev/null | grep -q welcome; do sleep 0.5; done; fi; echo met
 YAML
 }
 
@@ -58,17 +58,34 @@ expect_all_to_have_succeeded() { # number
 
 # -- all or none
 
-# Each has exactly the room that there is, and pods of all of them are made at once: whoever gets one node less waits for ever.
-test_gangs_that_would_get_a_part_of_the_room_each_never_wait_for_each_other() {
-    in_namespace parts
+# pair NAME CPU MASTER WORKER: two tasks, each for one node; WORKER may name a label besides.
+pair() {
+    gang "$1" "$2" 2
+    sed -i "s/^environment:/&\n  node_selector: {kubernetes.io\/hostname: $3}/; s/^    default_worker:/&\n      node_selector: {kubernetes.io\/hostname: $4}/" "$1.yml"
+}
+# The first has the left node and waits for the right one, which is not ready for it; the second has the right one and waits
+# for the left: without turns none of them ever goes on.
+test_two_gangs_that_would_hold_half_of_their_room_each_both_finish() {
+    local left right
+    in_namespace halves
     settings 'placement_patience: 5'
-    gang whole 0.38 10
-    submit_at_once 3 whole.yml
-    wait_for 300 "the end of all" are_over 3
-    expect_all_to_have_succeeded 3
+    read -r left right < <(kubectl get nodes -o 'jsonpath={.items[*].metadata.name}')
+    pair first 1.5 "$left" "$right, ready-for-$namespace: \"yes\""
+    pair second 1.5 "$right" "$left"
+    submit first.yml --grace 1 -d
+    expect_status 0
+    wait_for 60 "half of the first" is_taken "$left"
+    submit second.yml --grace 1 -d
+    expect_status 0
+    wait_for 60 "half of the second, or all of it" is_taken_or_over "$right" 2
+    kubectl label node "$right" "ready-for-$namespace=yes" >/dev/null || fail "the node gets no label"
+    wait_for 150 "the end of both" are_over 2
+    expect_all_to_have_succeeded 2
     wait_for 30 "the turn to be free" has_no_holder
     expect_nothing_left
 }
+is_taken() { kubectl get pods -o 'jsonpath={.items[*].spec.nodeName}' | grep -qw "$1"; }
+is_taken_or_over() { is_taken "$1" || journal_has "$2" '"event": "status", "status": "succeeded"'; }
 
 test_fifty_gangs_at_once_on_too_few_resources_all_finish() {
     in_namespace fifty
