@@ -9,15 +9,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shim/head.h"
 #include "shim/listen.h"
 #include "shim/meeting.h"
+#include "shim/request.h"
 
 enum {
     STRANGERS = 64, /* connections beyond one for each rank */
     IDLE_MS = 30000,
     SWEEP_MS = 5000,
     REPLY_HEAD_MAX = 160,
+    ROOM = 8192, /* for a head, and for most bodies with it */
 };
 
 struct visitor {
@@ -25,7 +26,7 @@ struct visitor {
     struct rendezvous *of;
     struct visitor *next;
     int64_t moved_ms;
-    struct head head;
+    struct request request;
     size_t n, head_n; /* bytes that came; of them the head, once it is whole */
     size_t room;
     char *bytes; /* the head and the body; then what is left of the answer */
@@ -70,8 +71,8 @@ static void welcome(struct rendezvous *r, int fd) {
                                      .of = r,
                                      .next = r->visitors,
                                      .moved_ms = loop_now_ms(),
-                                     .room = HEAD_MAX,
-                                     .bytes = malloc(HEAD_MAX) };
+                                     .room = ROOM,
+                                     .bytes = malloc(ROOM) };
         if (visitor->bytes && loop_watch(r->loop, &visitor->socket, EPOLLIN) == 0) {
             r->visitors = visitor;
             r->n_visitors++;
@@ -176,37 +177,40 @@ static void ask(struct visitor *visitor) {
     struct meeting_answer reply;
 
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (strcmp(methods[i].name, visitor->head.method) == 0)
+        if (strcmp(methods[i].name, visitor->request.method) == 0)
             method = methods[i].method;
-    reply = meeting_ask(visitor->of->meeting, method, visitor->head.path,
-                        visitor->bytes + visitor->head_n, (size_t)visitor->head.body);
+    reply = meeting_ask(visitor->of->meeting, method, visitor->request.target,
+                        visitor->bytes + visitor->head_n, (size_t)visitor->request.length);
     answer(visitor, &reply);
 }
 
 /* Reads the head where it is whole now, and makes room for the body. True: go on. */
-static bool take_head(struct visitor *visitor) {
-    const long n = head_read(visitor->bytes, visitor->n, &visitor->head);
+static bool take_head(struct visitor *visitor, size_t seen) {
+    const struct request *request = &visitor->request;
+    const int n = request_read(visitor->bytes, visitor->n, seen, &visitor->request);
     char *larger;
 
-    if (n <= 0) {
-        if (n < 0)
-            refuse(visitor, (int)-n);
+    if (n == 0 && visitor->n < visitor->room)
+        return false;
+    /* Horovod's client sends neither of the last three. */
+    if (n <= 0 || request->is_chunked || request->wants_continue || request->query[0]) {
+        refuse(visitor, n < 0 ? -n : n == 0 ? 431 : 400);
         return false;
     }
-    if (visitor->head.body > visitor->of->limits.body_bytes) {
+    if (request->length > visitor->of->limits.body_bytes) {
         refuse(visitor, 413);
         return false;
     }
     visitor->head_n = (size_t)n;
-    if (visitor->room >= visitor->head_n + visitor->head.body)
+    if (visitor->room >= visitor->head_n + request->length)
         return true;
-    larger = realloc(visitor->bytes, visitor->head_n + (size_t)visitor->head.body);
+    larger = realloc(visitor->bytes, visitor->head_n + (size_t)request->length);
     if (!larger) {
         part(visitor);
         return false;
     }
     visitor->bytes = larger;
-    visitor->room = visitor->head_n + (size_t)visitor->head.body;
+    visitor->room = visitor->head_n + (size_t)request->length;
     return true;
 }
 
@@ -228,9 +232,9 @@ static void on_visitor(struct loop_watch *watch, uint32_t events) {
     }
     visitor->n += (size_t)n;
     visitor->moved_ms = loop_now_ms();
-    if (!visitor->head_n && !take_head(visitor))
+    if (!visitor->head_n && !take_head(visitor, visitor->n - (size_t)n))
         return;
-    if (visitor->n >= visitor->head_n + visitor->head.body)
+    if (visitor->n >= visitor->head_n + visitor->request.length)
         ask(visitor);
 }
 

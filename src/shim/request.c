@@ -109,28 +109,33 @@ static int read_header(struct heading *heading, struct piece line) {
     return 0;
 }
 
+static bool is_word(struct piece piece) {
+    for (size_t i = 0; i < piece.n; i++)
+        if (piece.at[i] < '!' || piece.at[i] > '~')
+            return false;
+    return piece.n > 0;
+}
+
+/* METHOD TARGET HTTP/1.x */
 static int read_request_line(struct request *request, struct piece line) {
-    static const char method[] = "POST ", version[] = " HTTP/1.";
-    const size_t before = strlen(method), after = strlen(version) + 1;
+    static const char version[] = " HTTP/1.";
+    const size_t after = strlen(version) + 1;
+    const char *space = memchr(line.at, ' ', line.n);
+    const struct piece method = { line.at, space ? (size_t)(space - line.at) : 0 };
     struct piece target;
     char *mark;
 
-    if (!memchr(line.at, ' ', line.n))
+    if (!is_word(method) || method.n > REQUEST_METHOD_MAX || line.n < method.n + 1 + after)
         return 400;
-    if (line.n < before || memcmp(line.at, method, before) != 0)
-        return 405;
-    if (line.n < before + after)
+    target = (struct piece){ space + 1, line.n - method.n - 1 - after };
+    if (memcmp(target.at + target.n, version, after - 1) != 0 || !is_word(target) ||
+        *target.at != '/')
         return 400;
-    target = (struct piece){ line.at + before, line.n - before - after };
-    if (memcmp(target.at + target.n, version, after - 1) != 0)
-        return 400;
-    request->closes = line.at[line.n - 1] == '0';
-    if (target.n == 0 || target.n > REQUEST_TARGET_MAX)
-        return 404;
+    if (target.n > REQUEST_TARGET_MAX)
+        return 414;
+    piece_copy(method, request->method);
     piece_copy(target, request->target);
-    if (strlen(request->target) != target.n || *request->target != '/' ||
-        strchr(request->target, ' '))
-        return 400;
+    request->closes = line.at[line.n - 1] == '0';
     mark = strchr(request->target, '?');
     request->query = mark ? mark + 1 : "";
     if (mark)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The requests that a shim gets: their head, their body and the lines in it. Pure, bounded, and
+ * The requests that a shim gets, from its supervisor and from Horovod's ranks: their head, their body and the lines in it. Pure, bounded, and
  * ready for any bytes; what is doubtful (two lengths, a bare line feed) is refused, because a proxy
  * in front may have read it otherwise.
  */
@@ -14,11 +14,13 @@
 enum {
     REQUEST_HEAD_MAX = 16 << 10,
     REQUEST_BODY_MAX = 1 << 20,
-    REQUEST_TARGET_MAX = 63,
+    REQUEST_METHOD_MAX = 15,
+    REQUEST_TARGET_MAX = 1023,
     REQUEST_KEY_MAX = 64,
 };
 
 struct request {
+    char method[REQUEST_METHOD_MAX + 1];
     char target[REQUEST_TARGET_MAX + 1]; /* the path, and after it the query */
     const char *query;                   /* in target; "" where there is none */
     char key[REQUEST_KEY_MAX + 1];       /* "" where there is none */

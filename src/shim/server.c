@@ -144,10 +144,12 @@ static const char *reason(int status) {
         int status;
         const char *reason;
     } reasons[] = {
-        { 200, "OK" },        { 204, "No Content" },          { 400, "Bad Request" },
-        { 403, "Forbidden" }, { 404, "Not Found" },           { 405, "Method Not Allowed" },
-        { 409, "Conflict" },  { 413, "Content Too Large" },   { 417, "Expectation Failed" },
-        { 431, "Too Large" }, { 503, "Service Unavailable" },
+        { 200, "OK" },           { 204, "No Content" },
+        { 400, "Bad Request" },  { 403, "Forbidden" },
+        { 404, "Not Found" },    { 405, "Method Not Allowed" },
+        { 409, "Conflict" },     { 413, "Content Too Large" },
+        { 414, "URI Too Long" }, { 417, "Expectation Failed" },
+        { 431, "Too Large" },    { 503, "Service Unavailable" },
     };
 
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
@@ -255,6 +257,11 @@ static bool take_head(struct connection *connection, size_t seen) {
     if (n < 0) {
         connection->request.closes = true;
         server_answer(connection, -n, "this is no request that a shim takes");
+        return false;
+    }
+    if (strcmp(connection->request.method, "POST") != 0) {
+        connection->request.closes = true;
+        server_answer(connection, 405, "a shim takes POST alone");
         return false;
     }
     if (!bears_key(server, &connection->request)) {

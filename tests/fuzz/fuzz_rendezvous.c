@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/head.h"
 #include "shim/meeting.h"
+#include "shim/request.h"
 #include "shim/vigil.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -25,22 +25,23 @@ static enum meeting_method method_of(const char *name) {
 
 /* The request at the start of the bytes; returns how many it has, 0: it is none. */
 static size_t take_request(struct meeting *meeting, const char *bytes, size_t n) {
-    struct head head, again;
-    const long length = head_read(bytes, n, &head);
+    struct request head, again;
+    const int length = request_read(bytes, n, 0, &head);
     struct meeting_answer answer;
     enum meeting_method method;
     size_t body;
 
     if (length <= 0)
         return 0;
-    if (head_read(bytes, (size_t)length, &again) != length || again.body != head.body ||
-        strcmp(again.path, head.path) != 0 || head_read(bytes, (size_t)length - 1, &again) > 0)
+    if (request_read(bytes, (size_t)length, 0, &again) != length || again.length != head.length ||
+        strcmp(again.target, head.target) != 0 ||
+        request_read(bytes, (size_t)length - 1, 0, &again) > 0)
         abort();
     method = method_of(head.method);
-    body = head.body < n - (size_t)length ? (size_t)head.body : n - (size_t)length;
-    answer = meeting_ask(meeting, method, head.path, bytes + length, body);
+    body = head.length < n - (size_t)length ? (size_t)head.length : n - (size_t)length;
+    answer = meeting_ask(meeting, method, head.target, bytes + length, body);
     if (method == MEETING_PUT && answer.status == 200) {
-        answer = meeting_ask(meeting, MEETING_GET, head.path, NULL, 0);
+        answer = meeting_ask(meeting, MEETING_GET, head.target, NULL, 0);
         if (answer.status != 200 || answer.length != body ||
             memcmp(answer.body, bytes + length, body) != 0)
             abort();

@@ -551,7 +551,7 @@ def test_who_does_not_bear_the_key_learns_nothing(shim):
         (b"POST /ack HTTP/1.1\r\nA: b\n\r\n\r\n", 400),
         (b"POST /ack HTTP/1.1\r\nMyelin-Key : x\r\n\r\n", 400),
         (b"POST /ack HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n", 413),
-        (b"POST /" + b"a" * 100 + b" HTTP/1.1\r\n\r\n", 404),
+        (b"POST /" + b"a" * 1024 + b" HTTP/1.1\r\n\r\n", 414),
         (b"POST /ack HTTP/1.1\r\nA: " + b"b" * 20000, 431),
         (b"POST /ack HTTP/1.1\r\nMyelin-Key: " + KEY.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"POST /ack HTTP/1.1\r\nMyelin-Key: " + KEY.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"80000\r\n" + b"x" * 0x80000 + b"\r\n") * 3, 413),

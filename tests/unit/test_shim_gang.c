@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "shim/head.h"
 #include "shim/meeting.h"
 #include "shim/vigil.h"
 
@@ -111,68 +110,6 @@ static void while_a_supervisor_is_there_nothing_is_decided_and_all_time_begins_a
     ends_at(&failed, 5030, "its leader has failed");
 }
 
-/* ---- heads of requests */
-
-static long read_text(const char *text, struct head *out) {
-    return head_read(text, strlen(text), out);
-}
-
-static void a_head_is_read_however_much_of_it_is_there(void **state) {
-    static const char text[] =
-        "PUT /global/0 HTTP/1.1\r\nHost: a\r\ncontent-LENGTH:  12 \r\n\r\nbody";
-    const size_t whole = strlen(text) - 4;
-    struct head head;
-
-    (void)state;
-    for (size_t n = 0; n < whole; n++)
-        assert_int_equal(head_read(text, n, &head), 0);
-    assert_int_equal(read_text(text, &head), whole);
-    assert_string_equal(head.method, "PUT");
-    assert_string_equal(head.path, "/global/0");
-    assert_int_equal(head.body, 12);
-    assert_true(read_text("GET /a/b HTTP/1.0\n\n", &head) > 0);
-    assert_int_equal(head.body, 0);
-}
-
-static void what_is_no_head_or_can_be_read_in_two_ways_is_refused(void **state) {
-    static const char *const texts[] = {
-        "\r\n\r\n",
-        "GET\r\n\r\n",
-        "GET \r\n\r\n",
-        " / HTTP/1.1\r\n\r\n",
-        "GET / HTTP/2.0\r\n\r\n",
-        "GET / HTTP/1.10\r\n\r\n",
-        "GET /\t HTTP/1.1\r\n\r\n",
-        "GETGETGETGETGETGET / HTTP/1.1\r\n\r\n",
-        "GET / HTTP/1.1\r\nno colon\r\n\r\n",
-        "GET / HTTP/1.1\r\n: x\r\n\r\n",
-        "PUT / HTTP/1.1\r\nContent-Length:\r\n\r\n",
-        "PUT / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-        "PUT / HTTP/1.1\r\nContent-Length: 1 2\r\n\r\n",
-        "PUT / HTTP/1.1\r\nContent-Length: 9999999999999999999\r\n\r\n",
-        "PUT / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
-        "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-    };
-    struct head head;
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        assert_int_equal(read_text(texts[i], &head), -400);
-}
-
-static void a_head_that_is_too_large_is_refused_before_all_of_it_is_there(void **state) {
-    static char text[HEAD_MAX + 1] = "GET /", line[HEAD_MAX + 1] = "GET / HTTP/1.1\r\nA: ";
-    struct head head;
-
-    (void)state;
-    memset(text + 5, 'x', HEAD_PATH_MAX);
-    memcpy(text + 5 + HEAD_PATH_MAX, " HTTP/1.1\r\n", 11);
-    assert_int_equal(read_text(text, &head), -414);
-    memset(line + strlen(line), 'x', HEAD_MAX - strlen(line));
-    assert_int_equal(head_read(line, HEAD_MAX - 1, &head), 0);
-    assert_int_equal(head_read(line, HEAD_MAX, &head), -431);
-}
-
 /* ---- the store */
 
 static void a_store_keeps_what_is_in_it_while_it_grows(void **state) {
@@ -209,9 +146,6 @@ int main(void) {
         cmocka_unit_test(a_line_that_is_not_whole_is_left),
         cmocka_unit_test(a_leader_that_failed_leaves_less_time_than_one_that_ended_well),
         cmocka_unit_test(while_a_supervisor_is_there_nothing_is_decided_and_all_time_begins_anew),
-        cmocka_unit_test(a_head_is_read_however_much_of_it_is_there),
-        cmocka_unit_test(what_is_no_head_or_can_be_read_in_two_ways_is_refused),
-        cmocka_unit_test(a_head_that_is_too_large_is_refused_before_all_of_it_is_there),
         cmocka_unit_test(a_store_keeps_what_is_in_it_while_it_grows),
     };
 

@@ -41,6 +41,7 @@ static void a_head_is_read_once_it_is_whole(void **state) {
         assert_int_equal(read_head(text, (size_t)n, &request), 0);
     for (size_t n = (size_t)head; n < sizeof text; n++)
         assert_int_equal(read_head(text, n, &request), head);
+    assert_string_equal(request.method, "POST");
     assert_string_equal(request.target, "/signal");
     assert_string_equal(request.query, "number=15");
     assert_int_equal(request_number(&request), 15);
@@ -68,7 +69,12 @@ static void what_is_doubtful_is_refused(void **state) {
     } rows[] = {
         { "\r\n\r\n", 400 },
         { "POST\r\n\r\n", 400 },
-        { "GET / HTTP/1.1\r\n\r\n", 405 },
+        { " / HTTP/1.1\r\n\r\n", 400 },
+        { "GET \r\n\r\n", 400 },
+        { "GET x HTTP/1.1\r\n\r\n", 400 },
+        { "GET /\t HTTP/1.1\r\n\r\n", 400 },
+        { "GETGETGETGETGETG / HTTP/1.1\r\n\r\n", 400 },
+        { "POST / HTTP/1.10\r\n\r\n", 400 },
         { "POST / HTTP/1.1 \r\n\r\n", 400 },
         { "POST  / HTTP/1.1\r\n\r\n", 400 },
         { "POST /a b HTTP/1.1\r\n\r\n", 400 },
@@ -104,6 +110,9 @@ static void a_head_without_end_is_too_large(void **state) {
     memset(text, 'a', sizeof text);
     assert_int_equal(request_read(text, sizeof text - 1, 0, &request), 0);
     assert_int_equal(request_read(text, sizeof text, 0, &request), -431);
+    memcpy(text, "GET /", 5);
+    memcpy(text + 5 + REQUEST_TARGET_MAX, " HTTP/1.1\r\n\r\n", 13);
+    assert_int_equal(request_read(text, sizeof text, 0, &request), -414);
 }
 
 /* Takes a body in pieces; returns what is content of it, and in *used how many bytes it took. */
