@@ -11,9 +11,16 @@ from conftest import PYTHON, SECONDS, compile_logger
 from small_cluster import Cluster
 
 
+def settings(scenario, more=""):
+    """The cluster has a scheduler that places gangs whole, so that no gang waits for its turn."""
+    scenario.home.mkdir(mode=0o700, exist_ok=True)
+    (scenario.home / "config.yml").write_text(f"kubernetes: {{scheduler: whole{more}}}\n")
+
+
 @pytest.fixture
 def cluster(scenario, tmp_path):
     stage = Cluster(tmp_path, {"HOME": str(tmp_path)})
+    settings(scenario)
     yield stage
     stage.close()
 
@@ -195,9 +202,8 @@ def test_what_a_stopped_task_says_at_its_end_is_there(scenario, cluster):
 @pytest.mark.parametrize("unsaid", [False, True])
 def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice_says_what_is_lost(scenario, cluster, logger, unsaid):
     cluster.refused |= {"proxy"} if unsaid else {"proxy", "right"}
-    (scenario.home).mkdir()
     if unsaid:  # nobody lets go of the pods
-        (scenario.home / "config.yml").write_text("kubernetes: {linger: 1}\n")
+        settings(scenario, ", linger: 1")
     ended = run(scenario, cluster, gang(scenario, f"{logger} 50 0"))
     assert ended.status == 0, ended
     assert log_of(scenario, "master.0") == lines(50) and log_of(scenario, "worker.0") == lines(50)
@@ -206,8 +212,7 @@ def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice
 
 
 def test_without_a_shim_the_log_comes_by_the_log_api_and_run_says_what_is_lost(scenario, cluster, logger):
-    (scenario.home).mkdir()
-    (scenario.home / "config.yml").write_text("kubernetes: {shim: false}\n")
+    settings(scenario, ", shim: false")
     ended = run(scenario, cluster, gang(scenario, f"{logger} 50 0"))
     assert ended.status == 0, ended
     assert log_of(scenario, "worker.0") == lines(50)
