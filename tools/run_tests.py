@@ -25,6 +25,8 @@ import xml.etree.ElementTree as ElementTree
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCENARIOS = os.path.join(ROOT, "tests", "scenario")
 HAS_FUZZERS = os.path.exists(os.path.join(ROOT, "tests", "fuzz", "meson.build"))
+# Of the scenarios, at the same time for each user.
+PARTS = 3
 SUITES = ("style", "unit", "fuzz", "golden", "fixtures", "scenario", "sdk")
 STEP_LIMIT_S = 420
 SHOWN_BYTES = 16000
@@ -342,11 +344,11 @@ def scenario_selection(names):
     return files
 
 
-def halves(selection):
-    """Every other file; a selection by names is left whole."""
-    if len(selection) < 2 or "-k" in selection:
+def parts(selection):
+    """The files dealt out like cards; a selection by names is left whole."""
+    if len(selection) < PARTS or "-k" in selection:
         return [selection]
-    return [selection[0::2], selection[1::2]]
+    return [selection[i::PARTS] for i in range(PARTS)]
 
 
 def main(arguments):
@@ -407,14 +409,14 @@ def scenarios(report, built, names):
         os.chmod(scratch, 0o755)
         # Where two people run them, each takes one build, at the same time: root the sanitizers', the
         # other the plain one. That shows what all four together would, in a quarter of the time.
-        # They wait more than they work, so each runs them in two parts at once.
+        # They wait more than they work, so each runs them in several parts at once.
         everybody = people()
         steps = []
         for i, name in enumerate(everybody):
             for build in built if len(everybody) == 1 else [built[(i + 1) % len(built)]]:
                 steps += [(f"scenario, {build.name}, {name}, {part}",
                            functools.partial(run_pytest, build, Person(scratch, name, f"-{build.name}-{part}"), files))
-                          for part, files in enumerate(halves(selection), 1)]
+                          for part, files in enumerate(parts(selection), 1)]
         report.steps(steps)
 
 
