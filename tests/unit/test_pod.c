@@ -252,6 +252,14 @@ static void a_pod_that_vanishes_ended_by_what_was_done_to_it(void **state) {
     assert_int_equal(pod.deletion_us, 1772366480000000);
     pod_vanished(&pod);
     assert_int_equal(pod.end, POD_NODE_LOST);
+    pod =
+        read_pod(DELETED, "node-1",
+                 "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+                 "\"True\",\"reason\":\"EvictionByEvictionAPI\"}],\"containerStatuses\":[{\"name\":"
+                 "\"tensorflow\",\"state\":{\"running\":{}}}]}");
+    pod_vanished(&pod);
+    assert_int_equal(pod.end, POD_EVICTED);
+    says(&pod, "the pod was evicted, as when a node is drained");
     pod = ended(3, "Error");
     pod_vanished(&pod);
     assert_int_equal(pod.end, POD_EXITED);

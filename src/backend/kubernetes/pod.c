@@ -324,6 +324,7 @@ static void take_deletion(struct pod *pod, const struct node *metadata,
     pod->deletion_grace_s = grace_s > 0 && grace_s < INT32_MAX ? grace_s : 0;
     pod->deletion_us = time_of(metadata, "deletionTimestamp");
     pod->if_gone = row ? row->end : POD_DELETED;
+    pod->why_gone = row ? row->sentence : NULL;
 }
 
 /* A pod that has no container that ended says what is known of it. */
@@ -426,7 +427,7 @@ void pod_vanished(struct pod *last) {
     if (last->end == POD_NODE_LOST)
         say(last, "the node of the pod is lost");
     else if (last->end == POD_EVICTED)
-        say(last, "the pod was evicted");
+        say(last, "%s", last->why_gone ? last->why_gone : "the pod was evicted");
     else
         say(last, "somebody deleted the pod before it was done");
 }

@@ -62,6 +62,7 @@ struct pod {
     bool is_gated;                /* at least one gate is closed, whatever its condition says */
     bool is_being_deleted;        /* it may still run */
     enum pod_end if_gone;         /* how it ended, should it vanish or stay beyond deletion_us */
+    const char *why_gone;         /* who takes it away, as a constant; NULL: nobody says so */
     int64_t deletion_us;          /* wall clock: when it should be gone; 0: it should not */
     int64_t deletion_grace_s;     /* what it was given for that */
     bool is_cut_off;              /* it runs, or did, on a node that does not answer any more */

@@ -17,7 +17,7 @@ record_objects() {
     local kind
     for kind in pods configmaps pytorchjobs; do
         cluster kubectl --namespace "$namespace" get "$kind" -l app.kubernetes.io/managed-by=myelin --watch --output-watch-events \
-            -o 'jsonpath={.type} {.object.kind} {.object.metadata.labels.myelin/attempt} {.object.metadata.resourceVersion}{"\n"}' \
+            -o 'jsonpath={.type} {.object.kind} {.object.metadata.labels.myelin/attempt} {.object.metadata.resourceVersion} {.object.metadata.name}{"\n"}' \
             >"changes.$kind" 2>/dev/null &
         recorders+=($!)
     done
@@ -27,19 +27,22 @@ record_objects() {
 expect_attempts_apart() { # attempts
     sleep 1 # until the last changes are written
     cat changes.* >changes
-    python3 - "$1" <<'EOF' || { sort -n -k4 changes; fail "two attempts overlap"; }
-import sys
+    python3 - "$1" <<'EOF' || { sort -n -k4 changes; fail "attempts are not one after the other"; }
+import re, sys
 made, gone = {}, {}
 for line in open("changes"):
-    change, kind, attempt, moment = line.split()
-    if change == "ADDED":
-        made.setdefault(int(attempt), []).append(int(moment))
-    elif change == "DELETED":
-        gone.setdefault(int(attempt), []).append(int(moment))
-assert sorted(made) == list(range(int(sys.argv[1]))), made
+    change, kind, attempt, moment, name = line.split()
+    # What else the owner has goes with it, and holds nothing.
+    is_owner = re.fullmatch(f"myelin-[0-9a-f]+-{attempt}", name)
+    if kind != "Pod" and not is_owner:
+        continue
+    if change in ("ADDED", "DELETED"):
+        (made if change == "ADDED" else gone).setdefault(int(attempt), []).append(int(moment))
+assert sorted(made) == list(range(int(sys.argv[1]))), f"other attempts: {made}"
 for attempt in made:
-    assert len(made[attempt]) == len(gone[attempt]) == 4, (attempt, made, gone)  # three pods and their owner
-    assert attempt == 0 or max(gone[attempt - 1]) < min(made[attempt]), (attempt, made, gone)
+    # Three pods and their owner.
+    assert len(made[attempt]) == len(gone[attempt]) == 4, f"other objects in {attempt}: {made}, {gone}"
+    assert attempt == 0 or max(gone[attempt - 1]) < min(made[attempt]), f"{attempt} overlaps: {made}, {gone}"
 EOF
 }
 
@@ -460,6 +463,7 @@ none_runs() { ! kubectl get pods -o 'jsonpath={.items[*].status.phase}' | grep -
 expect_abandoned_run_to_end_and_to_be_removed() {
     local line
     in_namespace abandoned
+    settings "linger: 10" # else a pod of our own waits ten minutes for somebody who fetches what is left
     start_long
     leave_alone
     on_cluster rm 1
