@@ -427,6 +427,9 @@ def end_on_request(number, _frame):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, end_on_request)
+    # Who starts this in the background has both ignored, and whatever is tested would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, end_on_request)
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
