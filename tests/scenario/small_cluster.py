@@ -62,7 +62,8 @@ class Pod:
             shim.chmod(0o555)
             command[0] = str(shim)
         with open(self.log, "wb") as out:
-            self.process = subprocess.Popen(command, env=environment, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
+            self.process = subprocess.Popen(command, env=environment, cwd=self.directory, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                                            start_new_session=True)
         self.show({"running": {"startedAt": moment()}}, "Running")
         threading.Thread(target=self.wait, daemon=True).start()
 
