@@ -86,8 +86,7 @@ class Report:
         print(f"{title:<34}", end="", flush=True)
         start = time.monotonic()
         results = run() or [Result(title, "failed", "nothing ran")]
-        print(f"{counts(results)}  ({time.monotonic() - start:.1f} s)", flush=True)
-        self.results += [Result(f"{title}: {r.name}", r.outcome, r.output) for r in results]
+        self.add(title, results, f"{counts(results)}  ({time.monotonic() - start:.1f} s)")
 
     def steps(self, titled):
         """Runs steps at the same time; each says how it went when it is done."""
@@ -98,11 +97,15 @@ class Report:
                 for done in concurrent.futures.as_completed(running):
                     title = running[done]
                     results = done.result() or [Result(title, "failed", "nothing ran")]
-                    print(f"{title:<34}{counts(results)}  ({time.monotonic() - start:.1f} s)", flush=True)
-                    self.results += [Result(f"{title}: {r.name}", r.outcome, r.output) for r in results]
+                    self.add(title, results, f"{title:<34}{counts(results)}  ({time.monotonic() - start:.1f} s)")
             except BaseException:
                 end_sessions()  # else the pool would wait for what they run
                 raise
+
+    def add(self, title, results, line):
+        """What failed is named at once: whoever watches need not wait for the end."""
+        print("\n    failed: ".join([line, *(r.name for r in results if r.outcome == "failed")]), flush=True)
+        self.results += [Result(f"{title}: {r.name}", r.outcome, r.output) for r in results]
 
     def fail(self, name, output):
         print(f"{name:<34}failed", flush=True)
@@ -352,9 +355,21 @@ def parts(selection):
 
 
 def main(arguments):
+    report = Report()
+    try:
+        run_suites(report, arguments)
+    except (SystemExit, KeyboardInterrupt):
+        # What is known by now is told: a run that takes too long is the one whose failures are wanted.
+        print()
+        report.fail("test", "it was broken off: what follows was not run")
+        report.close()
+        raise
+    return report.close()
+
+
+def run_suites(report, arguments):
     suites = [a for a in arguments if a in SUITES] or ([] if arguments else list(SUITES))
     names = [a for a in arguments if a not in SUITES]
-    report = Report()
     built = []
     for build in BUILDS:
         if suites == ["style"] and not names and "style" not in build.suites:
@@ -383,7 +398,6 @@ def main(arguments):
         scenarios(report, built, [] if "scenario" in suites else unknown)
     if "sdk" in suites:
         sdk(report, built)
-    return report.close()
 
 
 def sdk(report, built):
