@@ -2,13 +2,14 @@
 # shellcheck shell=bash disable=SC2034
 # A cluster of two nodes, which subjects that follow each other share, and what such laws are written with: a law that breaks some of it mends that, or its
 # subject has a cluster of its own by an empty `shared`. See tests/cluster/README.md. A law that creates something does so in a namespace of its own, by `in_namespace`.
-lane=cluster
+# Most of what a cluster does is waiting: there are two of them, each a lane, and a subject that names none before it reads this file is of the first.
+lane=${lane:-cluster}
 shared=cluster
 packages="containerd runc containernetworking-plugins busybox-static iptables conntrack openssl iproute2
     python3-pip python3-torch python3-numpy python3-typing-extensions python3-yaml python3-six python3-psutil
     python3-cloudpickle python3-cffi python3-packaging openssh-client openmpi-bin libwrap0"
 
-export MYELIN_CLUSTER=$STAGE/cluster MYELIN_CACHE=$CACHE
+export MYELIN_CLUSTER=$STAGE/$lane MYELIN_CACHE=$CACHE
 
 cluster() { "$TESTS/cluster/cluster" "$@"; }
 

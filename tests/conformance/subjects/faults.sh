@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
 # Bad days of runs on a real cluster, and running again after them.
+lane=cluster2
 . "$TESTS/conformance/cluster_runs.sh"
 backend=native
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
 # Gangs of pods on a real cluster that has too little room for all of them: each gets all of its room or none.
+lane=cluster2
 . "$TESTS/conformance/cluster_runs.sh"
 backend=native
 limit=600

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 # Many runs at once on a cluster: their pods are on simulated nodes, which have no processes and no logs, so that a small machine
 # holds a thousand of them.
+lane=cluster2
 . "$TESTS/conformance/cluster_runs.sh"
 backend=native
 limit=600
