@@ -68,6 +68,7 @@ struct manifest_input {
     struct manifest_run run;
     const char *image;     /* wins over the file's and the settings'; or NULL */
     bool has_no_shim;      /* native: nobody could ask it, whatever the settings say */
+    bool is_shim_unasked;  /* native: it is there for the tasks to meet, and nobody asks it */
     const char *namespace; /* wins over the settings'; NULL and none there: the objects name none */
     /* What the cluster serves, as "kubeflow.org/v1/TFJob", ended by NULL. NULL: nobody asked, and
      * each kind is taken to be there in the version that we know. */

@@ -112,6 +112,7 @@ static struct variables variables_for(struct build *build, uint32_t rank) {
     const struct plan *plan = build->plan;
     const struct kubernetes_settings *cluster = build->cluster;
     const char *key = build->input->run.shim_key;
+    const bool is_asked = !build->input->is_shim_unasked;
     struct variables to = { ARENA_ARRAY(build->arena, struct variable, MOST), 0 };
     char leader[HOST_MOST];
 
@@ -125,9 +126,9 @@ static struct variables variables_for(struct build *build, uint32_t rank) {
     if (plan->framework == FRAMEWORK_HOROVOD && rank == 0)
         add(&to, "MYELIN_SHIM_RENDEZVOUS", build->facts.rendezvous_port);
     add(&to, "MYELIN_SHIM_TASKS", number(build, plan->n_tasks));
-    add(&to, "MYELIN_SHIM_LINGER", number(build, cluster->linger_s));
+    add(&to, "MYELIN_SHIM_LINGER", number(build, is_asked ? cluster->linger_s : 0));
     add(&to, "MYELIN_SHIM_LOG_LIMIT", number(build, cluster->log_limit_mib << 20));
-    if (!cluster->outputs.claim)
+    if (!cluster->outputs.claim && is_asked)
         add(&to, "MYELIN_SHIM_OUTPUTS", "1");
     return to;
 }

@@ -15,6 +15,7 @@ enum {
     GONE_S = 60,
     FAILED_S = 30,
     ENDED_S = 600,
+    FAREWELL_S = 15,
     SECONDS_MAX = 7 * 24 * 3600,
     TASKS_MAX = 1000000,
 };
@@ -105,5 +106,6 @@ void gang_begin(struct gang *gang, struct shim *shim) {
         refuse(gang, "Horovod's rendezvous cannot be served: ", strerror(errno), "");
         return;
     }
+    shim->farewell_ms = numbers.rendezvous ? FAREWELL_S * 1000 : 0;
     names_wait(&gang->names, &shim->loop, wait ? wait : "", numbers.patience * 1000, on_names);
 }

@@ -91,9 +91,18 @@ void shim_release(struct shim *shim) {
     leave(shim);
 }
 
+/* How long somebody is waited for who takes what is left, or who says farewell. */
+static int64_t patience_ms(const struct shim *shim) {
+    const struct ending ending = shim_ending(shim);
+    const int64_t linger = shim->settings.key ? shim->settings.linger_ms : 0;
+    const int64_t farewell = ending_code(&ending) == 0 ? shim->farewell_ms : 0;
+
+    return linger > farewell ? linger : farewell;
+}
+
 static void on_linger(struct loop_timer *timer) {
     struct shim *shim = loop_owner(timer, struct shim, linger);
-    const int64_t left = shim->stream.moved_ms + shim->settings.linger_ms - loop_now_ms();
+    const int64_t left = shim->stream.moved_ms + patience_ms(shim) - loop_now_ms();
 
     if (left <= 0)
         leave(shim);
@@ -109,14 +118,10 @@ static void settle(struct shim *shim) {
     shim->unsent = count_unsent(shim);
     write_message(shim);
     shim_tell_gang(shim);
-    if (!shim->settings.key) {
-        leave(shim);
-        return;
-    }
     shim->stream.message = shim->message;
     shim->stream.moved_ms = loop_now_ms();
     stream_wake(&shim->stream);
-    loop_after(&shim->loop, &shim->linger, shim->settings.linger_ms);
+    loop_after(&shim->loop, &shim->linger, patience_ms(shim));
 }
 
 static void on_task(struct task *task) {

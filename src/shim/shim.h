@@ -37,8 +37,9 @@ struct shim {
     struct loop_timer linger;
     struct loop_timer leave;
     int64_t leaving_ms;
-    uint64_t unsent;  /* by the last count */
-    bool is_released; /* nothing more is asked for */
+    int64_t farewell_ms; /* that others of the gang need us for, after a good end */
+    uint64_t unsent;     /* by the last count */
+    bool is_released;    /* nothing more is asked for */
     char message[ENDING_MAX];
 };
 

@@ -39,6 +39,10 @@ class Pod:
         self.log = self.directory / "stdout"
         self.process = None
 
+    def variables(self):
+        """Those of its manifest."""
+        return {variable["name"]: variable.get("value") for variable in self.body["spec"]["containers"][0]["env"]}
+
     def start(self):
         container = self.body["spec"]["containers"][0]
         for folder in ("logs", "spool", "outputs", "shim"):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from conftest import PYTHON, SECONDS, compile_logger
-from small_cluster import Cluster
+from small_cluster import Cluster, free_port
 
 
 def settings(scenario, more=""):
@@ -209,6 +209,21 @@ def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice
     assert log_of(scenario, "master.0") == lines(50) and log_of(scenario, "worker.0") == lines(50)
     told = [text for text in notices(scenario) if "cannot be asked for what their tasks leave" in text]
     assert len(told) == 1 and "pods/proxy" in told[0] and "metrics and outputs stay in the pods" in told[0]
+
+
+def test_pods_of_horovod_that_nobody_may_ask_wait_for_nobody_but_the_farewells_of_the_ranks(scenario, cluster):
+    cluster.refused |= {"proxy", "right"}
+    cluster.given["master"] = {"MYELIN_SHIM_RENDEZVOUS": str(free_port())}
+    began = time.monotonic()
+    ended = run(scenario, cluster, scenario.job("echo line of $MYELIN_TASK; echo kept >$MYELIN_OUTPUTS_PATH/kept", "horovod", workers=1, head="build: {image: x}"))
+    assert ended.status == 0, ended
+    assert 15 <= time.monotonic() - began < 2 * SECONDS
+    assert ended.lines_of("master.0") == ["line of master.0"] and ended.lines_of("worker.0") == ["line of worker.0"]
+    assert not any("/proxy/" in request for request in cluster.requests)
+    assert sum("cannot be asked for what their tasks leave" in text for text in notices(scenario)) == 1
+    variables = {task: cluster.pod(task).variables() for task in ("master.0", "worker.0")}
+    assert {task: given["MYELIN_SHIM_LINGER"] for task, given in variables.items()} == {"master.0": "0", "worker.0": "0"}
+    assert not any("MYELIN_SHIM_OUTPUTS" in given for given in variables.values())
 
 
 def test_without_a_shim_the_log_comes_by_the_log_api_and_run_says_what_is_lost(scenario, cluster, logger):

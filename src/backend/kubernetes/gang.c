@@ -323,6 +323,7 @@ struct manifest *gang_manifest(const struct pod_gang *g, const char *const *apis
         .image = g->options->image,
         .namespace = g->namespace,
         .has_no_shim = !g->shim_key[0],
+        .is_shim_unasked = g->is_shim_denied,
         .apis = apis,
     };
     AUTO_PTR(diags) diags = diags_new();

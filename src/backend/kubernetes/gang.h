@@ -101,6 +101,7 @@ struct pod_gang {
     bool was_held_to_the_end;
     /* By which the shims of the pods know us; "": they have none. */
     char shim_key[SHIM_KEY_TEXT];
+    bool is_shim_denied; /* they have, for the tasks to meet, but we may not ask them */
 
     enum stage stage;
     struct api_call *call; /* that asks or deletes */

@@ -247,7 +247,7 @@ void tasks_follow_log(struct task_pod *task) {
 static void follow(struct task_pod *task) {
     if (task->is_ended)
         return;
-    if (task->gang->shim_key[0] && !task->is_unreachable)
+    if (task->gang->shim_key[0] && !task->gang->is_shim_denied && !task->is_unreachable)
         gang_pull_begin(task);
     else
         tasks_follow_log(task);

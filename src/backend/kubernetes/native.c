@@ -298,18 +298,20 @@ static bool is_denied(const struct buf *review) {
     return denied;
 }
 
-/* Pods whose shim nobody may ask would wait for somebody who does: they get none, unless the tasks
- * themselves need it to meet. */
+/* Pods whose shim nobody may ask get none, unless the tasks themselves need it to meet: then it
+ * waits for nobody. */
 static void on_reviewed(void *context, const struct api_answer *answer) {
     struct pod_gang *g = context;
     struct making *making = g->making;
     struct error err;
 
     g->call = NULL;
-    if (answer->err.code == ERROR_NONE && is_denied(&making->review) &&
-        g->options->plan->framework != FRAMEWORK_HOROVOD) {
-        g->shim_key[0] = '\0';
-        shim_key_remove(g->facts->logs);
+    if (answer->err.code == ERROR_NONE && is_denied(&making->review)) {
+        g->is_shim_denied = g->options->plan->framework == FRAMEWORK_HOROVOD;
+        if (!g->is_shim_denied) {
+            g->shim_key[0] = '\0';
+            shim_key_remove(g->facts->logs);
+        }
         gang_pull_tell_unreachable(g, "the right to create pods/proxy is missing");
     }
     if (begin(g, &err))
