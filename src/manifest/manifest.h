@@ -58,7 +58,7 @@ struct manifest_run {
     const char *owner, *project;
     const char *outputs_of; /* the uuid of the run whose outputs it goes on with; NULL: its own */
     const char *owner_uid;  /* native: the uid of the ConfigMap once it exists; NULL: not yet */
-    const char *shim_key;   /* native: 32 hexadecimal digits, by which we are known; NULL: zeros */
+    const char *shim_key;   /* native: 32 hexadecimal digits, by which we are known; NULL: none */
 };
 
 struct manifest_input {

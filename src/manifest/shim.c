@@ -14,8 +14,6 @@
 #include "base/base64.h"
 #include "manifest/build.h"
 
-#define SHIM_KEY_NONE "00000000000000000000000000000000"
-
 /* ---- which one ---- */
 
 /* NULL: the file does not say. */
@@ -116,7 +114,8 @@ static struct variables variables_for(struct build *build, uint32_t rank) {
     struct variables to = { ARENA_ARRAY(build->arena, struct variable, MOST), 0 };
     char leader[HOST_MOST];
 
-    add(&to, "MYELIN_SHIM_KEY", key ? key : SHIM_KEY_NONE);
+    if (key)
+        add(&to, "MYELIN_SHIM_KEY", key);
     if (plan->n_tasks > 1) {
         build->facts.host(&build->facts, plan, 0, leader, sizeof leader);
         add(&to, "MYELIN_SHIM_WAIT", arena_text(build->arena, leader, strlen(leader)));

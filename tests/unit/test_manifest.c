@@ -684,6 +684,27 @@ static void the_shim_of_a_pod_is_the_one_of_this_program(void **unused) {
                         "master-0.myelin-0f8b3c1d2e4a-0");
 }
 
+/* One that is printed is everybody's. */
+static void a_pod_has_the_key_that_was_made_for_it_and_no_other(void **unused) {
+    static const char key[] = "0123456789abcdef0123456789abcdef";
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    AUTO_PTR(manifest) without = build_with("", GANG, &plan, &settings);
+    AUTO_PTR(diags) diags = diags_new();
+    struct manifest_input input = { .plan = plan, .settings = settings, .run = run };
+    struct manifest *with;
+
+    (void)unused;
+    input.run.shim_key = key;
+    with = manifest_build(&input, diags);
+    assert_non_null(with);
+    for (size_t i = 0; i < 2; i++) {
+        assert_null(variable_in(without, i, "MYELIN_SHIM_KEY"));
+        assert_string_equal(variable_in(with, i, "MYELIN_SHIM_KEY"), key);
+    }
+    manifest_free(with);
+}
+
 static void the_shim_of_horovods_master_serves_the_rendezvous_that_all_are_told_of(void **unused) {
     static const char text[] =
         HEAD "build: {image: a}\nframework: horovod\nenvironment: {replicas: {n_workers: 2}}\n";
@@ -829,6 +850,7 @@ int main(void) {
         cmocka_unit_test(what_the_settings_say_reaches_every_pod),
         cmocka_unit_test(pods_wait_at_our_gate_only_where_nobody_else_places_them_together),
         cmocka_unit_test(the_shim_of_a_pod_is_the_one_of_this_program),
+        cmocka_unit_test(a_pod_has_the_key_that_was_made_for_it_and_no_other),
         cmocka_unit_test(the_shim_of_horovods_master_serves_the_rendezvous_that_all_are_told_of),
         cmocka_unit_test(a_pod_goes_only_where_its_shim_can_run),
         cmocka_unit_test(where_the_settings_switch_the_shim_off_nothing_of_it_is_left),
