@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames that a shim sends (docs/shim.md), for both ends. Pure, and without a library: the shim
- * is linked with nothing else.
+ * What both ends of a shim's connection agree on (docs/shim.md): the frames that it sends, its port
+ * and its bounds. Pure, and without a library: the shim is linked with nothing else.
  */
 #ifndef SHIM_FRAME_H
 #define SHIM_FRAME_H
@@ -11,6 +11,8 @@
 
 enum {
     SHIM_PORT = 7746,
+    SHIM_LINGER_S = 600, /* unless said */
+    SHIM_LINGER_MAX_S = 30 * 24 * 3600,
     FRAME_HEADER = 16,
     FRAME_NAME_MAX = 4096,
     FRAME_BYTES_MAX = 65536,

@@ -309,11 +309,15 @@ int main(int argc, char **argv, char **environment) {
     shim.command = argv + 1;
     if (settings_read(&shim.settings, environment, &wrong)) {
         fprintf(stderr, "shim: %s\n", wrong);
+        shim.refused = wrong;
+        write_message(&shim);
         return ENDING_OWN_FAILURE;
     }
     if (loop_init(&shim.loop) || task_init(&shim.task, &shim.loop, on_task) ||
         take_signals(&shim)) {
         say("cannot begin", strerror(errno));
+        shim.refused = "the shim cannot begin";
+        write_message(&shim);
         return ENDING_OWN_FAILURE;
     }
     set_up(&shim);

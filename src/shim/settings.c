@@ -9,8 +9,6 @@
 
 #define PREFIX "MYELIN_SHIM_"
 
-enum { LINGER_S = 600, LINGER_MAX_S = 7 * 24 * 3600 };
-
 #define LOG_LIMIT (INT64_C(10) << 30)
 
 int64_t settings_number(const char *name, int64_t without, int64_t limit) {
@@ -57,17 +55,18 @@ int settings_read(struct settings *settings, char **environment, const char **wr
     const char *outputs = getenv(PREFIX "OUTPUTS");
     const char *spool = getenv("MYELIN_SPOOL");
     const int64_t port = settings_number(PREFIX "PORT", SHIM_PORT, UINT16_MAX);
-    const int64_t linger = settings_number(PREFIX "LINGER", LINGER_S, LINGER_MAX_S);
+    const int64_t linger = settings_number(PREFIX "LINGER", SHIM_LINGER_S, SHIM_LINGER_MAX_S);
     const int64_t limit = settings_number(PREFIX "LOG_LIMIT", LOG_LIMIT, INT64_C(1) << 50);
 
     directory = directory && *directory ? directory : "/myelin";
     *wrong = NULL;
+    *settings = (struct settings){ .message = message ? message : "/dev/termination-log" };
     if (key && *key && !is_key(key))
         *wrong = PREFIX "KEY is not 32 hexadecimal digits";
     else if (port < 0)
         *wrong = PREFIX "PORT is no port";
     else if (linger < 0)
-        *wrong = PREFIX "LINGER is no number of seconds up to a week";
+        *wrong = PREFIX "LINGER is no number of seconds up to 30 days";
     else if (limit < 0)
         *wrong = PREFIX "LOG_LIMIT is no number of bytes";
     else if (strlen(directory) >= sizeof settings->directory)
@@ -75,7 +74,7 @@ int settings_read(struct settings *settings, char **environment, const char **wr
     if (*wrong)
         return -1;
     *settings = (struct settings){ .key = key && *key ? key : NULL,
-                                   .message = message ? message : "/dev/termination-log",
+                                   .message = settings->message,
                                    .port = (uint16_t)port,
                                    .linger_ms = linger * 1000,
                                    .log_limit = (uint64_t)limit,

@@ -21,7 +21,7 @@ struct settings {
     char **environment; /* the task's: without ours */
 };
 
-/* Returns 0, or -1 and a sentence about what is wrong. */
+/* Returns 0, or -1 and a sentence about what is wrong; `message` is set either way. */
 int settings_read(struct settings *settings, char **environment, const char **wrong);
 
 /* A number of decimal digits, as other settings have it; `without` where the variable is not there.

@@ -8,6 +8,7 @@
 #include "base/attr.h"
 #include "base/file.h"
 #include "codec/yaml.h"
+#include "shim/frame.h"
 #include "spec/decode.h"
 
 #define SCHEMA(name_, help_, fields_, S)                                                           \
@@ -20,8 +21,6 @@ enum {
     DEADLINE_MAX = 365 * 24 * 3600,
     PLACEMENT_PATIENCE_MAX = 3600,
     SHM_MIB_MAX = 1 << 24,
-    LINGER = 600,
-    LINGER_MAX = 30 * 24 * 3600,
     LOG_LIMIT_MIB = 10 << 10,
     LOG_LIMIT_MIB_MAX = 1 << 24,
     ID_MAX = INT32_MAX, /* of a user or a group, to Kubernetes */
@@ -95,7 +94,7 @@ static const struct field kubernetes_rows[] = {
     FIELD(kubernetes_fields, architecture, .kind = FIELD_CHOICE, .choices = architectures,
           .fallback = "amd64",
           .help = "the processor of nodes that the file does not select by it"),
-    FIELD(kubernetes_fields, linger, .kind = FIELD_INT, .max = LINGER_MAX, .fallback = "600",
+    FIELD(kubernetes_fields, linger, .kind = FIELD_INT, .max = SHIM_LINGER_MAX_S, .fallback = "600",
           .help = "seconds that a pod keeps what nobody has fetched yet"),
     FIELD(kubernetes_fields, log_limit, .kind = FIELD_INT, .min = 1, .max = LOG_LIMIT_MIB_MAX,
           .fallback = "10240", .help = "MiB of log that a pod keeps"),
@@ -260,7 +259,7 @@ struct settings *settings_new(void) {
     settings->kubernetes.placement_patience_s = atoi(PLACEMENT_PATIENCE);
     settings->kubernetes.has_shim = true;
     settings->kubernetes.architecture = "amd64";
-    settings->kubernetes.linger_s = LINGER;
+    settings->kubernetes.linger_s = SHIM_LINGER_S;
     settings->kubernetes.log_limit_mib = LOG_LIMIT_MIB;
     settings->kubernetes.user = settings->kubernetes.group = ABSENT;
     return settings;

@@ -12,6 +12,8 @@ import pytest
 from conftest import PYTHON, ROOT, compile_logger
 from shimming import KEY, SECONDS, SHIM, Mirror, Shim, Stream, eventually
 
+LONGEST_LINGER = 30 * 24 * 3600
+
 LOGGER = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -135,13 +137,27 @@ def test_the_task_is_not_given_what_is_the_shims_own(shim):
 
 
 @pytest.mark.parametrize(
-    "name, value", [("KEY", "short"), ("PORT", "70000"), ("LINGER", "-1"), ("LOG_LIMIT", "10G")]
+    "name, value", [("KEY", "short"), ("PORT", "70000"), ("LINGER", "-1"), ("LINGER", str(LONGEST_LINGER + 1)), ("LOG_LIMIT", "10G")]
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_its_name(shim, name, value):
     shim.environment["MYELIN_SHIM_" + name] = value
     shim.shell("true", stderr=subprocess.PIPE)
     assert shim.wait() == 125
     assert f"MYELIN_SHIM_{name}" in shim.process.stderr.read().decode()
+    assert f"MYELIN_SHIM_{name}" in shim.message()["error"]
+
+
+def test_the_longest_linger_of_the_settings_is_one_that_a_shim_takes(shim, scenario):
+    scenario.home.mkdir(mode=0o700, exist_ok=True)
+    (scenario.home / "config.yml").write_text(f"kubernetes: {{linger: {LONGEST_LINGER + 1}}}\n")
+    job = scenario.job("true", head="build: {image: x}")
+    assert "linger" in scenario.finish(scenario.start("render", job)).err
+    (scenario.home / "config.yml").write_text(f"kubernetes: {{linger: {LONGEST_LINGER}}}\n")
+    assert f'value: "{LONGEST_LINGER}"' in scenario.finish(scenario.start("render", job)).out
+    shim.environment["MYELIN_SHIM_LINGER"] = str(LONGEST_LINGER)
+    shim.shell("true")
+    Mirror().follow(shim)
+    assert shim.end() == 0
 
 
 def test_without_a_key_nobody_is_served_or_waited_for(shim):
