@@ -115,27 +115,27 @@ static bool next_live(struct stream *stream) {
 static bool next_of_spool(struct stream *stream) {
     if (spool_next(stream->spool, SPOOL_OVER, &stream->out))
         return true;
+    stream->stage = STREAM_ENDED;
+    return false;
+}
+
+static bool next_ended(struct stream *stream) {
     stream->stage = STREAM_OUTPUTS;
     if (stream->outputs_path)
         outputs_begin(&stream->outputs, stream->outputs_path, stream->acks);
-    return false;
+    outgoing_frame(&stream->out, &(struct frame){ .kind = FRAME_ENDED,
+                                                  .name = "",
+                                                  .bytes = stream->message,
+                                                  .length = (uint32_t)strlen(stream->message) });
+    return true;
 }
 
 static bool next_of_outputs(struct stream *stream) {
     if (stream->outputs_path && outputs_next(&stream->outputs, &stream->out))
         return true;
     outputs_release(&stream->outputs);
-    stream->stage = STREAM_ENDED;
-    return false;
-}
-
-static bool next_ended(struct stream *stream) {
     stream->stage = STREAM_DONE;
-    outgoing_frame(&stream->out, &(struct frame){ .kind = FRAME_ENDED,
-                                                  .name = "",
-                                                  .bytes = stream->message,
-                                                  .length = (uint32_t)strlen(stream->message) });
-    return true;
+    return false;
 }
 
 static bool next_done(struct stream *stream) {
@@ -146,8 +146,8 @@ static bool next_done(struct stream *stream) {
 
 static bool next_frame(struct stream *stream) {
     static bool (*const next[])(struct stream *) = {
-        [STREAM_LIVE] = next_live,          [STREAM_SPOOL] = next_of_spool,
-        [STREAM_OUTPUTS] = next_of_outputs, [STREAM_ENDED] = next_ended,
+        [STREAM_LIVE] = next_live,   [STREAM_SPOOL] = next_of_spool,
+        [STREAM_ENDED] = next_ended, [STREAM_OUTPUTS] = next_of_outputs,
         [STREAM_DONE] = next_done,
     };
 

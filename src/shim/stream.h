@@ -18,8 +18,8 @@
 enum stream_stage {
     STREAM_LIVE,
     STREAM_SPOOL, /* the rest of it, after the end, and so on */
+    STREAM_ENDED, /* before the outputs: others of the gang may be waiting for that word */
     STREAM_OUTPUTS,
-    STREAM_ENDED,
     STREAM_DONE,
     STREAM_SILENT,
 };

@@ -189,6 +189,7 @@ class Mirror:
             self.lost = offset
         elif kind == ENDED:
             self.ending = json.loads(held)
+            self.order.append("ENDED")
         elif kind == DONE:
             assert self.ending is not None
             self.is_done = True

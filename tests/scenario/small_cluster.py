@@ -142,6 +142,7 @@ class Cluster:
         self.refused = set()  # of "right" (to ask pods), "proxy", "log"
         self.requests = []
         self.cuts = []  # of the next streams, each after so many bytes
+        self.pause_s = 0  # after each piece of a stream, of 64 KiB at most
         handler = type("Handler", (Handler,), {"cluster": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -361,6 +362,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     break
                 left = left - len(data) if left is not None else None
                 self.chunk(data)
+                time.sleep(cluster.pause_s)
             else:
                 self.wfile.write(b"0\r\n\r\n")
         except (OSError, http.client.HTTPException):

@@ -174,6 +174,51 @@ def test_a_failed_task_is_told_with_its_code_and_its_last_words(scenario, cluste
     assert series(scenario)["worker.0"]["count"] == 10
 
 
+LARGE = 16 << 20  # more than sockets hold on the way
+
+
+def fail_with_large_outputs(scenario, cluster):
+    """A run whose worker has failed: its outputs come slowly, and its master has been stopped meanwhile."""
+    cluster.pause_s = 0.02
+    command = f"[ $MYELIN_RANK = 1 ] || exec sleep 60; head -c {LARGE} /dev/zero >$MYELIN_OUTPUTS_PATH/large; exit 3"
+    started = submit(scenario, cluster, gang(scenario, command), "--grace", "1")
+    wait_until(lambda: len(cluster.pods) == 2 and cluster.pod("master.0").process is not None, "no master runs")
+    wait_until(lambda: cluster.pod("master.0").process.poll() is not None, "the master goes on")
+    assert "large" not in outputs(scenario), "who failed was told before its outputs were here"
+    return started
+
+
+def test_a_failure_stops_the_others_at_once_and_the_outputs_of_who_failed_still_come(scenario, cluster):
+    ended = scenario.finish(fail_with_large_outputs(scenario, cluster), 3 * SECONDS)
+    assert ended.status == 3 and "worker.0" in ended.err and "exited with code 3" in ended.err, ended
+    assert outputs(scenario) == {"large": bytes(LARGE)}
+    assert not any("missing" in text for text in notices(scenario))
+
+
+def test_outputs_come_whole_also_to_who_takes_over_after_a_failure(scenario, cluster):
+    started = fail_with_large_outputs(scenario, cluster)
+    os.kill(supervisor_of(scenario), signal.SIGKILL)
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 3 and "worker.0" in ended.err, ended
+    assert outputs(scenario) == {"large": bytes(LARGE)}
+
+
+def test_who_kills_a_run_waits_for_no_outputs(scenario, cluster):
+    started = fail_with_large_outputs(scenario, cluster)
+    began = time.monotonic()
+    assert scenario.finish(scenario.start("kill", "1"), 3 * SECONDS).status == 0
+    scenario.finish(started, 3 * SECONDS)
+    assert time.monotonic() - began < 5 and outputs(scenario) == {}
+
+
+def test_outputs_that_a_pod_takes_with_it_are_told(scenario, cluster):
+    started = fail_with_large_outputs(scenario, cluster)
+    cluster.pod("worker.0").kill_now()
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 3 and outputs(scenario) == {}, ended
+    assert any("missing are 0 bytes of its log and at most 16777216 bytes" in text for text in notices(scenario)), notices(scenario)
+
+
 def test_a_command_that_is_not_there_is_not_started(scenario, cluster):
     ended = run(scenario, cluster, gang(scenario, "/no/such/program"))
     assert ended.status == 127 or "not" in ended.err, ended

@@ -416,7 +416,7 @@ def test_what_is_no_segment_is_sent_after_the_end_and_what_is_no_file_is_not(shi
     (spool / "4-ab-000000.spool").mkdir()
     shim.shell("sleep 1.2")
     mirror = Mirror().follow(shim)
-    assert mirror.order == ["log", "spool/1-ab-000000.spool"]
+    assert mirror.order == ["log", "spool/1-ab-000000.spool", "ENDED"]
     assert mirror.file("spool/1-ab-000000.spool") == b"not a segment" * 10000
     assert shim.end() == 0
 
@@ -450,7 +450,7 @@ def test_outputs_come_after_the_end_in_order_and_without_links(shim):
     shim.shell("echo hello")
     mirror = Mirror().follow(shim)
     assert {name: mirror.file(name) for name in mirror.files if name != "log"} == files
-    assert mirror.order == ["log", *sorted(files, key=lambda name: name.encode().split(b"/"))]
+    assert mirror.order == ["log", "ENDED", *sorted(files, key=lambda name: name.encode().split(b"/"))], "the end stands before the outputs"
     assert shim.end() == 0 and shim.message()["unsent"] == 0
 
 
@@ -474,7 +474,7 @@ def test_outputs_on_a_volume_that_lasts_are_not_sent(shim):
     make_outputs(shim)
     del shim.environment["MYELIN_SHIM_OUTPUTS"]
     shim.shell("true")
-    assert Mirror().follow(shim).order == ["log"]
+    assert Mirror().follow(shim).order == ["log", "ENDED"]
     assert shim.end() == 0
 
 

@@ -15,6 +15,7 @@ enum {
     LOOK_EVERY_MS = 1000,
     OVER_PATIENCE_MS = 5 * 1000, /* with pods of an owner that is over, until they say so */
     KILL_PATIENCE_MS = 5 * 1000, /* with a cluster that does not answer who wants an end at once */
+    FIND_OUT_MS = 3 * 1000,      /* for shims to say which tasks have ended */
     SLEPT_MS = 10 * 1000,        /* between two looks: we were stopped, or the machine slept */
 };
 
@@ -70,8 +71,8 @@ static void finish_if_nothing_is_left(struct pod_gang *g) {
         g->is_owner_there || tasks_any_there(g) || !turn_is_over(g->turn))
         return;
     tasks_tell_ends(g);
-    if (tasks_any_untold(g))
-        return; /* the last of its log is still on the way */
+    if (tasks_any_untold(g) || (g->killed_us == 0 && gang_pull_any_bringing(g)))
+        return; /* the last of its log, or of its outputs, is still on the way */
     tasks_end_all(g, g->last_words[0] ? g->last_words : "its pod was never made");
     gang_pull_tell_counts(g);
     g->stage = STAGE_GONE;
@@ -141,12 +142,12 @@ static void look(struct pod_gang *g) {
         look_at_owner(g);
         turn_look(g->turn);
     }
-    if (g->stage == STAGE_DELETING)
+    if (g->stage == STAGE_DELETING || g->is_stopping)
         tasks_give_up_lost(g);
     look_at_clock(g);
     look_at_kill(g);
     tasks_tell_ends(g);
-    finish_if_nothing_is_left(g);
+    gang_go_on(g);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *context) {
@@ -351,6 +352,12 @@ static void on_deleted(void *context, const struct api_answer *answer) {
     finish_if_nothing_is_left(g);
 }
 
+/* Who takes a gang over has to hear from its shims first whose outputs are on their way. */
+static bool is_finding_out(const struct pod_gang *g) {
+    return g->facts->was_submitted && g->gather && g->n_ended < g->gang.n_tasks &&
+           !gang_is_past(g->launched_us, FIND_OUT_MS);
+}
+
 /* Deleting the owner deletes its pods; they get their grace time. */
 void gang_delete(struct pod_gang *g) {
     const struct api_delete how = { .propagation = API_DELETE_BACKGROUND, .grace_s = -1 };
@@ -358,6 +365,12 @@ void gang_delete(struct pod_gang *g) {
     turn_stop(g->turn);
     if (g->stage >= STAGE_DELETING || g->stage == STAGE_MAKING)
         return; /* it is, or will be once its creation was answered */
+    if (g->killed_us == 0 && is_finding_out(g))
+        return; /* the next look goes on with it */
+    if (g->killed_us == 0 && gang_pull_any_bringing(g)) {
+        tasks_stop(g);
+        return;
+    }
     g->stage = STAGE_DELETING;
     if (!g->owners) { /* nothing was made */
         g->owners_synced = g->pods_synced = true;
@@ -365,6 +378,12 @@ void gang_delete(struct pod_gang *g) {
         return;
     }
     g->call = api_delete(g->api, &g->owner, g->name, &how, on_deleted, g);
+}
+
+void gang_go_on(struct pod_gang *g) {
+    if (g->stage == STAGE_WATCHING && (g->is_stopping || g->n_ended == g->gang.n_tasks))
+        gang_delete(g);
+    finish_if_nothing_is_left(g);
 }
 
 /* ---- the backend ---- */
@@ -400,11 +419,13 @@ static void stop(struct backend *backend, enum stop_manner manner, uint32_t grac
         api_cancel(g->call);
         g->call = NULL;
     }
-    gang_delete(g);
     if (manner == STOP_AT_ONCE && g->killed_us == 0) {
         g->killed_us = clock_monotonic_us();
+        gang_delete(g);
         tasks_kill(g);
+        return;
     }
+    gang_delete(g);
 }
 
 static void gang_free(struct backend *backend) {

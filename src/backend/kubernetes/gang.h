@@ -38,6 +38,7 @@ struct task_pod {
     int64_t deletion_seen_us;  /* from when it was to go; 0: it is not */
     bool is_cut_off;           /* that its node does not answer was told */
     bool was_given_up;         /* its object was removed though its node does not answer */
+    bool was_stopped;          /* its pod was deleted before its owner */
     struct follower *follower; /* NULL: its log is not read by the log API */
     struct pull *pull;         /* NULL: no shim is asked */
     struct log_rest *rest;     /* of a log whose shim is gone */
@@ -145,8 +146,11 @@ struct manifest *gang_manifest(const struct pod_gang *g, const char *const *apis
 /* Whether an object of that kind is there and this run's, whichever process made it. */
 MUST_CHECK int gang_check_made(const struct pod_gang *g, const char *kind,
                                const struct api_answer *answer, struct error *err);
-/* Once each task has ended. */
+/* Once each task has ended, or is to end. While outputs of tasks that have ended are on their way,
+ * the pods of the others alone are deleted, and the rest when they are here. */
 void gang_delete(struct pod_gang *g);
+/* Something is over that the end may have waited for. */
+void gang_go_on(struct pod_gang *g);
 
 /* ---- gang_tasks.c ---- */
 
@@ -184,6 +188,8 @@ enum { WAITS_TURN = POD_TROUBLE_COUNT, WAITS_ROOM, WAITS_RELEASED /* and each ti
 void tasks_tell_waits(struct pod_gang *g, uint32_t topic, const char *sentence);
 /* Nobody will see them any more. */
 void tasks_forget_pods(struct pod_gang *g);
+/* Deletes the pods of those that have not ended; they have their grace time. */
+void tasks_stop(struct pod_gang *g);
 /* Ends their pods without a grace time. */
 void tasks_kill(struct pod_gang *g);
 
@@ -207,6 +213,9 @@ void gang_pull_begin(struct task_pod *task);
 void gang_pull_release(struct task_pod *task);
 /* False: what is seen of the pod says how it ended. */
 bool gang_pull_end(struct task_pod *task, struct task_end *out);
+/* Whether the task has ended, and what it left is still on its way. */
+bool gang_pull_is_bringing(const struct task_pod *task);
+bool gang_pull_any_bringing(const struct pod_gang *g);
 /* Whether its end waits a moment for what the pod says of it. */
 bool gang_pull_holds_end(const struct task_pod *task);
 /* Nobody gets through to the shims: what is lost by that. Told once. */

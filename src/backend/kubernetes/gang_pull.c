@@ -72,6 +72,7 @@ static void tell_unknown(struct task_pod *task) {
 static void log_done(struct task_pod *task) {
     task->is_log_done = true;
     tasks_tell_ends(task->gang);
+    gang_go_on(task->gang);
 }
 
 static void on_rest(void *context, const char *bytes, size_t n) {
@@ -81,8 +82,7 @@ static void on_rest(void *context, const char *bytes, size_t n) {
 }
 
 /* What of the metrics and outputs the shim knew nobody to have; we may have some of it. */
-static uint64_t others_missing(const struct task_pod *task) {
-    const struct shim_end *end = &task->pod.message;
+static uint64_t others_missing(const struct task_pod *task, const struct shim_end *end) {
     const uint64_t kept = end->log > end->lost ? end->log - end->lost : 0;
     const uint64_t acked = pull_log_acked(task->pull);
     const uint64_t log = kept > acked ? kept - acked : 0;
@@ -93,7 +93,7 @@ static uint64_t others_missing(const struct task_pod *task) {
 static void on_rest_done(void *context, uint64_t missing) {
     struct task_pod *task = context;
 
-    tell_missing(task, missing, others_missing(task));
+    tell_missing(task, missing, others_missing(task, &task->pod.message));
     log_done(task);
 }
 
@@ -115,9 +115,17 @@ static void fetch_rest(struct task_pod *task) {
         task->rest = log_rest_new(g->api, &place, end->log - at, &observer);
     } else {
         tell_missing(task, end->log - end->lost > at ? end->log - end->lost - at : 0,
-                     others_missing(task));
+                     others_missing(task, &task->pod.message));
         log_done(task);
     }
+}
+
+/* Its log is here, and its end was told: what is missing is of its outputs. */
+static void leave_outputs(struct task_pod *task) {
+    const struct shim_end *end = task->pod.has_message ? &task->pod.message : &task->shim_end;
+
+    tell_missing(task, 0, task->gang->gather ? others_missing(task, end) : 0);
+    log_done(task);
 }
 
 /* ---- what a pull tells ---- */
@@ -165,11 +173,19 @@ static void on_over(void *context, enum pull_outcome outcome, const char *why) {
         tell_lost(task);
         log_done(task);
         break;
-    case PULL_CUT: fetch_rest(task); break;
+    case PULL_CUT:
+        if (task->has_shim_end)
+            leave_outputs(task);
+        else
+            fetch_rest(task);
+        break;
     case PULL_UNREACHABLE:
         gang_pull_tell_unreachable(task->gang, why);
         task->is_unreachable = true;
-        tasks_follow_log(task);
+        if (task->has_shim_end)
+            leave_outputs(task);
+        else
+            tasks_follow_log(task);
         break;
     }
 }
@@ -230,6 +246,17 @@ bool gang_pull_end(struct task_pod *task, struct task_end *out) {
     case SHIM_GAVE_UP: *out = (struct task_end){ .kind = TASK_LOST, .message = end->why }; break;
     }
     return true;
+}
+
+bool gang_pull_is_bringing(const struct task_pod *task) {
+    return task->pull && task->has_shim_end && !task->is_log_done;
+}
+
+bool gang_pull_any_bringing(const struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        if (gang_pull_is_bringing(&g->tasks[rank]))
+            return true;
+    return false;
 }
 
 /* ---- the life of it ---- */

@@ -465,7 +465,7 @@ static void look_for_lost_nodes(struct pod_gang *g) {
     for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
         struct task_pod *task = &g->tasks[rank];
 
-        if (task->has_end || !is_overdue(task))
+        if ((task->has_end && !gang_pull_is_bringing(task)) || !is_overdue(task))
             continue;
         pod_vanished(&task->pod);
         see_over(task);
@@ -527,12 +527,33 @@ bool tasks_any_there(const struct pod_gang *g) {
 /* ---- the end ---- */
 
 void tasks_forget_pods(struct pod_gang *g) {
-    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
         g->tasks[rank].is_there = false;
+        if (gang_pull_is_bringing(&g->tasks[rank]))
+            pull_pod_over(g->tasks[rank].pull);
+    }
 }
 
 static void ignore(void *context, const struct api_answer *answer) {
     (void)context, (void)answer;
+}
+
+void tasks_stop(struct pod_gang *g) {
+    const struct api_resource pods = { .version = "v1",
+                                       .plural = "pods",
+                                       .namespace = g->namespace };
+
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+        const struct api_delete how = { .propagation = API_DELETE_BACKGROUND,
+                                        .grace_s = -1,
+                                        .uid = task->pod.uid };
+
+        if (!task->is_there || task->has_end || task->pod.is_being_deleted || task->was_stopped)
+            continue;
+        task->was_stopped = true;
+        api_delete(g->api, &pods, task->pod.name, &how, ignore, NULL);
+    }
 }
 
 static void tell_lost(struct task_pod *task) {

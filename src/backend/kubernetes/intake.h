@@ -14,9 +14,9 @@
 struct intake_observer {
     /* Bytes of the log; `at` is how much of it there is by now. */
     void (*output)(void *context, const char *bytes, size_t n, uint64_t at);
-    /* The task has ended, and all that it left is here. Once, over all streams. */
+    /* The task has ended, and its log and spool are here. Once, over all streams. */
     void (*ended)(void *context, const struct shim_end *end);
-    /* All of it is on the disk. Behind `ended`, of each stream that comes so far. */
+    /* All that it left is here, on the disk. Behind `ended`, of each stream that comes so far. */
     void (*done)(void *context);
     void *context;
 };

@@ -89,7 +89,7 @@ static void conclude(struct pull *pull, enum pull_outcome outcome, const char *w
 }
 
 static void conclude_with_pod(struct pull *pull) {
-    conclude(pull, pull->intake.has_ended ? PULL_ALL : PULL_CUT, NULL);
+    conclude(pull, pull->is_done ? PULL_ALL : PULL_CUT, NULL);
 }
 
 static void on_cut(evutil_socket_t fd, short what, void *context) {
@@ -112,7 +112,7 @@ void pull_pod_over(struct pull *pull) {
     pull->is_pod_over = true;
     evtimer_del(&pull->again_event);
     /* From the loop: who calls may be in the middle of something. */
-    wait_ms(&pull->cut_event, pull->stream && !pull->intake.has_ended ? CUT_MS : 0);
+    wait_ms(&pull->cut_event, pull->stream && !pull->is_done ? CUT_MS : 0);
 }
 
 static void connect_later(struct pull *pull) {

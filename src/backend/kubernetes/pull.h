@@ -19,14 +19,14 @@
 
 enum pull_outcome {
     PULL_ALL,         /* all is here, and the shim has let go of it */
-    PULL_CUT,         /* the pod is over, and its task has not said its last */
+    PULL_CUT,         /* the pod is over, and not all that its task left is here */
     PULL_UNREACHABLE, /* there is no way to the shim; why says what is in it */
 };
 
 struct pull_observer {
     /* Bytes of the log; `at` is how much of it there is by now. */
     void (*output)(void *context, const char *bytes, size_t n, uint64_t at);
-    /* The task has ended, and all that it left is here. Once. */
+    /* The task has ended; its log and spool are here, its outputs follow. Once. */
     void (*ended)(void *context, const struct shim_end *end);
     void (*over)(void *context, enum pull_outcome outcome, const char *why);
     /* What comes cannot be kept at present; told once. */
