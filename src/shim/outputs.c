@@ -2,6 +2,7 @@
 #include "shim/outputs.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +30,16 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Lists the directory of the present path. */
-static void list(struct outputs_level *level, const char *path) {
+/* Lists the directory of the present path; false: not all of it. One that is not there is empty. */
+static bool list(struct outputs_level *level, const char *path) {
     DIR *directory = opendir(path);
-    const struct dirent *entry;
+    const struct dirent *entry = NULL;
     size_t room = 0;
+    bool is_whole;
 
-    while (directory && (entry = readdir(directory))) {
+    if (!directory)
+        return errno == ENOENT;
+    while ((errno = 0, entry = readdir(directory))) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
             continue;
         if (level->n == room) {
@@ -45,26 +49,30 @@ static void list(struct outputs_level *level, const char *path) {
                 break;
             level->names = wider;
         }
-        if ((level->names[level->n] = strdup(entry->d_name)))
-            level->n++;
+        if (!(level->names[level->n] = strdup(entry->d_name)))
+            break;
+        level->n++;
     }
-    if (directory)
-        closedir(directory);
+    is_whole = !entry && errno == 0;
+    closedir(directory);
     if (level->n)
         qsort(level->names, level->n, sizeof *level->names, by_name);
+    return is_whole;
 }
 
 static void enter(struct outputs *outputs) {
     if (outputs->depth == outputs->room) {
         struct outputs_level *wider = realloc(outputs->levels, 2 * outputs->room * sizeof *wider);
 
-        if (!wider)
+        if (!wider) {
+            outputs->unread++;
             return;
+        }
         outputs->levels = wider;
         outputs->room *= 2;
     }
     outputs->levels[outputs->depth] = (struct outputs_level){ .path_n = strlen(outputs->path) };
-    list(&outputs->levels[outputs->depth++], outputs->path);
+    outputs->unread += !list(&outputs->levels[outputs->depth++], outputs->path);
 }
 
 static void leave(struct outputs *outputs) {
@@ -101,17 +109,24 @@ static bool advance(struct outputs *outputs, struct stat *st) {
             continue;
         }
         name = level->names[level->next++];
-        if (level->path_n + 1 + strlen(name) >= sizeof outputs->path)
+        if (level->path_n + 1 + strlen(name) >= sizeof outputs->path) {
+            outputs->unread++;
             continue;
+        }
         outputs->path[level->path_n] = '/';
         strcpy(outputs->path + level->path_n + 1, name);
-        if (lstat(outputs->path, st))
+        if (lstat(outputs->path, st)) {
+            outputs->unread += errno != ENOENT;
             continue;
+        }
         if (S_ISDIR(st->st_mode))
             enter(outputs);
-        if (S_ISREG(st->st_mode) && snprintf(outputs->name, sizeof outputs->name, PREFIX "%s",
-                                             outputs->path + outputs->root_n + 1) <= FRAME_NAME_MAX)
+        if (!S_ISREG(st->st_mode))
+            continue;
+        if (snprintf(outputs->name, sizeof outputs->name, PREFIX "%s",
+                     outputs->path + outputs->root_n + 1) <= FRAME_NAME_MAX)
             return true;
+        outputs->unread++;
     }
     return false;
 }
@@ -122,6 +137,7 @@ static bool open_next(struct outputs *outputs) {
 
     while (outputs->fd < 0 && advance(outputs, &st)) {
         outputs->fd = open(outputs->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        outputs->unread += outputs->fd < 0 && errno != ENOENT;
         outputs->offset = acks_get(outputs->acks, outputs->name);
         if (outputs->offset > (uint64_t)st.st_size)
             outputs->offset = 0; /* not of this file */
@@ -145,6 +161,7 @@ bool outputs_next(struct outputs *outputs, struct outgoing *out) {
             outgoing_file(out, FRAME_WHOLE, outputs->name, outputs->offset, 0);
             return true;
         }
+        outputs->unread++;
     }
     return false;
 }

@@ -2,7 +2,7 @@
 /*
  * The outputs of the task, after its end: regular files below a directory, in order of their names.
  * Symbolic links are not followed, and what cannot be read, or has a path of more than
- * FRAME_NAME_MAX bytes, is passed over.
+ * FRAME_NAME_MAX bytes, is passed over and counted.
  */
 #ifndef SHIM_OUTPUTS_H
 #define SHIM_OUTPUTS_H
@@ -24,6 +24,7 @@ struct outputs {
     uint64_t offset;
     struct outputs_level *levels;
     size_t depth, room;
+    uint64_t unread; /* files and directories that could not be read, so far */
 };
 
 /* Begins at the first file. */

@@ -140,7 +140,7 @@ static bool next_of_outputs(struct stream *stream) {
 
 static bool next_done(struct stream *stream) {
     stream->stage = STREAM_SILENT;
-    outgoing_file(&stream->out, FRAME_DONE, "", 0, 0);
+    outgoing_file(&stream->out, FRAME_DONE, "", stream->outputs.unread, 0);
     return true;
 }
 

@@ -39,7 +39,8 @@ static void on_ended(void *context, const struct shim_end *end) {
     ((struct told *)context)->ended += 1 + (int)end->kind;
 }
 
-static void on_done(void *context) {
+static void on_done(void *context, uint64_t n_unread) {
+    (void)n_unread;
     ((struct told *)context)->done++;
 }
 

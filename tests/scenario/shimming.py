@@ -161,6 +161,7 @@ class Mirror:
         self.pid = self.ending = None
         self.order = []
         self.is_done = False
+        self.unread = None
 
     def offsets(self):
         """What there is of each file; of one that is whole, what WHOLE said."""
@@ -193,6 +194,7 @@ class Mirror:
         elif kind == DONE:
             assert self.ending is not None
             self.is_done = True
+            self.unread = offset
 
     def file(self, name):
         """As it is on the disk of the reader. WHOLE of a segment gives one more than its size."""

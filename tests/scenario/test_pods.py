@@ -174,6 +174,13 @@ def test_a_failed_task_is_told_with_its_code_and_its_last_words(scenario, cluste
     assert series(scenario)["worker.0"]["count"] == 10
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_outputs_that_cannot_be_read_are_told(scenario, cluster):
+    ended = run(scenario, cluster, gang(scenario, "cd $MYELIN_OUTPUTS_PATH; echo x >secret; mkdir closed; chmod 0 secret closed; echo y >here.$MYELIN_RANK"))
+    assert ended.status == 0 and set(outputs(scenario)) == {"here.0", "here.1"}, ended
+    assert any("4 outputs could not be read in the pods, the first in that of master.0" in text for text in notices(scenario))
+
+
 LARGE = 16 << 20  # more than sockets hold on the way
 
 

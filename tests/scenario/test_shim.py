@@ -454,6 +454,32 @@ def test_outputs_come_after_the_end_in_order_and_without_links(shim):
     assert shim.end() == 0 and shim.message()["unsent"] == 0
 
 
+def test_outputs_that_cannot_be_read_are_counted(shim):
+    files = make_outputs(shim)
+    outputs = shim.directory / "outputs"
+    deep = os.open(outputs, os.O_RDONLY)
+    for _ in range(21):  # deeper than any path leads
+        os.mkdir("d" * 200, dir_fd=deep)
+        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = deeper
+    os.close(deep)
+    (outputs / "secret").write_bytes(b"x")
+    (outputs / "closed").mkdir()
+    (outputs / "closed" / "file").write_bytes(b"x")
+    (outputs / "secret").chmod(0)
+    (outputs / "closed").chmod(0)
+    readable = os.access(outputs / "secret", os.R_OK)  # root may
+    shim.shell("true")
+    mirror = Mirror().follow(shim)
+    (outputs / "closed").chmod(0o700)
+    subprocess.run(["rm", "-rf", str(outputs / ("d" * 200))], check=True)
+    found = {name: mirror.file(name) for name in mirror.files if name.startswith("outputs/")}
+    assert found == {**files, **({"outputs/secret": b"x", "outputs/closed/file": b"x"} if readable else {})}
+    assert mirror.unread == (1 if readable else 3)
+    assert shim.end() == 0
+
+
 def test_outputs_go_on_where_a_stream_broke_off(shim):
     files = make_outputs(shim)
     shim.shell("true")

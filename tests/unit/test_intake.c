@@ -446,6 +446,7 @@ static void what_stands_in_the_way_of_a_file_is_not_removed(void **state) {
 struct told {
     struct buf log;
     int n_ended, n_done;
+    uint64_t n_unread;
     struct shim_end end;
 };
 
@@ -464,8 +465,11 @@ static void on_ended(void *context, const struct shim_end *end) {
     told->end = *end;
 }
 
-static void on_done(void *context) {
-    ((struct told *)context)->n_done++;
+static void on_done(void *context, uint64_t n_unread) {
+    struct told *told = context;
+
+    told->n_done++;
+    told->n_unread = n_unread;
 }
 
 static void add_frame(struct buf *to, enum frame_kind kind, const char *name, uint64_t offset,
@@ -493,10 +497,10 @@ static void frames_mean_the_same_in_whatever_pieces_they_come(void **state) {
     add_frame(&stream, FRAME_DATA, "unknown", 5, "??", 2);
     add_frame(&stream, FRAME_DATA, "spool/" SEGMENT, 0, f->segment.data, MYELIN_SPOOL_HEADER);
     add_frame(&stream, FRAME_IDLE, "", 0, "", 0);
+    add_frame(&stream, FRAME_ENDED, "", 0, end, strlen(end));
     add_frame(&stream, FRAME_DATA, "outputs/o", 0, f->segment.data, FRAME_BYTES_MAX);
     add_frame(&stream, FRAME_WHOLE, "outputs/o", FRAME_BYTES_MAX, "", 0);
-    add_frame(&stream, FRAME_ENDED, "", 0, end, strlen(end));
-    add_frame(&stream, FRAME_DONE, "", 0, "", 0);
+    add_frame(&stream, FRAME_DONE, "", 5, "", 0);
     for (size_t piece = 1; piece < stream.len; piece = piece * 3 + 1) {
         struct gather *gather = gather_new(f->outputs, f->logs, 1);
         struct told told = { .log = BUF_INIT(1 << 20) };
@@ -513,6 +517,7 @@ static void frames_mean_the_same_in_whatever_pieces_they_come(void **state) {
         assert_string_equal(told.log.data, "abcdef");
         assert_int_equal(told.n_ended, 1);
         assert_int_equal(told.n_done, 1);
+        assert_int_equal(told.n_unread, 5);
         assert_int_equal(told.end.kind, SHIM_SIGNALLED);
         assert_int_equal(intake.log_lost, 2);
         intake_release(&intake);

@@ -294,13 +294,29 @@ void gang_pull_open(struct pod_gang *g) {
 void gang_pull_tell_counts(struct pod_gang *g) {
     const struct gather_counts counts =
         g->gather ? gather_counts(g->gather) : (struct gather_counts){ 0 };
+    const struct task_pod *first = NULL;
     char sentence[SENTENCE_MOST];
+    uint64_t unread = 0;
+
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        const struct task_pod *task = &g->tasks[rank];
+        const uint64_t n = task->pull ? pull_unread(task->pull) : 0;
+
+        first = n && !first ? task : first;
+        unread += n;
+    }
 
     if (counts.doubles > 0) {
         snprintf(sentence, sizeof sentence,
                  "several tasks wrote outputs of the same name: %" PRIu64
                  " files of higher ranks were left out, the first is %.200s",
                  counts.doubles, counts.double_path);
+        g->gang.notice(g->gang.context, sentence);
+    }
+    if (unread > 0) {
+        snprintf(sentence, sizeof sentence,
+                 "%" PRIu64 " outputs could not be read in the pods, the first in that of %.60s",
+                 unread, task_label(first).text);
         g->gang.notice(g->gang.context, sentence);
     }
     if (counts.refused > 0) {

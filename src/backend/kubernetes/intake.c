@@ -92,12 +92,12 @@ static int take_end(struct intake *intake, const struct frame *frame, struct err
     return 0;
 }
 
-static int take_done(struct intake *intake, struct error *err) {
+static int take_done(struct intake *intake, const struct frame *frame, struct error *err) {
     if (!intake->has_ended)
         return error_set(err, ERROR_INVALID, "it is done with a task that has not ended");
     if (mirror_sync(intake->mirror, err))
         return -1;
-    intake->observer.done(intake->observer.context);
+    intake->observer.done(intake->observer.context, frame->offset);
     return 0;
 }
 
@@ -106,7 +106,7 @@ static int take(struct intake *intake, const struct frame *frame, struct error *
     case FRAME_DATA: return take_data(intake, frame, err);
     case FRAME_WHOLE: return take_whole(intake, frame, err);
     case FRAME_ENDED: return take_end(intake, frame, err);
-    case FRAME_DONE: return take_done(intake, err);
+    case FRAME_DONE: return take_done(intake, frame, err);
     case FRAME_LOST: intake->log_lost = frame->offset; return 0;
     case FRAME_STARTED:
     case FRAME_IDLE: break;

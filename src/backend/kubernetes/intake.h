@@ -16,8 +16,9 @@ struct intake_observer {
     void (*output)(void *context, const char *bytes, size_t n, uint64_t at);
     /* The task has ended, and its log and spool are here. Once, over all streams. */
     void (*ended)(void *context, const struct shim_end *end);
-    /* All that it left is here, on the disk. Behind `ended`, of each stream that comes so far. */
-    void (*done)(void *context);
+    /* All that it left is here, on the disk, but for so many outputs that the pod could not read.
+     * Behind `ended`, of each stream that comes so far. */
+    void (*done)(void *context, uint64_t n_unread);
     void *context;
 };
 

@@ -36,6 +36,7 @@ struct pull {
     uint32_t again_ms;
     uint32_t n_nonsense;
     uint64_t log_acked;
+    uint64_t n_unread; /* outputs, which the pod could not read */
     bool was_open;     /* once */
     bool is_done;      /* DONE came, and all is on the disk */
     bool is_pod_over;  /* no other stream is asked for */
@@ -246,9 +247,10 @@ static void on_task_ended(void *context, const struct shim_end *end) {
     pull->observer.ended(pull->observer.context, end);
 }
 
-static void on_all_here(void *context) {
+static void on_all_here(void *context, uint64_t n_unread) {
     struct pull *pull = context;
 
+    pull->n_unread = n_unread;
     pull->is_done = true;
     let_go(pull);
 }
@@ -372,6 +374,10 @@ uint64_t pull_log_acked(const struct pull *pull) {
 
 uint64_t pull_log_lost(const struct pull *pull) {
     return pull->intake.log_lost;
+}
+
+uint64_t pull_unread(const struct pull *pull) {
+    return pull->n_unread;
 }
 
 void pull_free(struct pull *pull) {

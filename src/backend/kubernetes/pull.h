@@ -57,6 +57,9 @@ uint64_t pull_log_lost(const struct pull *pull);
 /* How much of it the shim knows to be here. */
 uint64_t pull_log_acked(const struct pull *pull);
 
+/* How many outputs the pod could not read, once all is here. */
+uint64_t pull_unread(const struct pull *pull);
+
 /* Takes NULL; may be called from the observer. */
 void pull_free(struct pull *pull);
 
