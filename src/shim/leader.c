@@ -12,6 +12,7 @@ enum {
     AGAIN_MS = 2000,    /* between two connections */
     SILENCE_MS = 20000, /* of one that should say something every five seconds */
     LOOK_MS = 1000,     /* a supervisor may come and go between two looks that far apart */
+    LATE_MS = 2000,     /* of a look: we were stopped, or the machine was */
     REQUEST_MAX = 512
 };
 
@@ -122,7 +123,8 @@ static void on_look(struct loop_timer *timer) {
     const char *why;
     int64_t wait;
 
-    if (leader->is_watched(leader))
+    /* What the leader said while we stood still has not been read yet. */
+    if (leader->is_watched(leader) || now - timer->due_ms > LATE_MS)
         vigil_watched(&leader->vigil, now);
     why = vigil_verdict(&leader->vigil, now, &wait);
     if (why) {

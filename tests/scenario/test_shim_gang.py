@@ -8,6 +8,7 @@ import contextlib
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -302,6 +303,17 @@ def test_a_task_whose_leader_ended_well_has_its_time_to_end_by_itself(pod):
 def test_a_leader_that_runs_is_heard(pod):
     leader = leading(pod, "exec sleep 60")
     code, out, cause = following(pod, leader, "sleep 9; echo done", gone=7).end()
+    assert (code, out) == (0, "done\n") and "gave_up" not in cause
+
+
+def test_a_follower_that_stood_still_does_not_take_its_leader_for_gone(pod):
+    leader = leading(pod, "exec sleep 60")
+    follower = listening(following(pod, leader, "sleep 11; echo done", gone=7))
+    time.sleep(1)
+    follower.process.send_signal(signal.SIGSTOP)
+    time.sleep(8)
+    follower.process.send_signal(signal.SIGCONT)
+    code, out, cause = follower.end()
     assert (code, out) == (0, "done\n") and "gave_up" not in cause
 
 
