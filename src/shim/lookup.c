@@ -11,8 +11,8 @@
 
 enum {
     CHILD_FD = 3,
-    CHILD_SECONDS = 30,    /* more than the resolver takes with all of its servers */
-    DESCRIPTORS_MAX = 1024 /* that are looked at where the kernel cannot close a range */
+    CHILD_SECONDS = 30,     /* more than the resolver takes with all of its servers */
+    DESCRIPTORS_MAX = 65536 /* that are looked at where the kernel cannot close a range */
 };
 
 struct found {

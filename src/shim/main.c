@@ -313,8 +313,8 @@ int main(int argc, char **argv, char **environment) {
         write_message(&shim);
         return ENDING_OWN_FAILURE;
     }
-    if (loop_init(&shim.loop) || task_init(&shim.task, &shim.loop, on_task) ||
-        take_signals(&shim)) {
+    task_init(&shim.task, &shim.loop, on_task);
+    if (loop_init(&shim.loop) || take_signals(&shim)) {
         say("cannot begin", strerror(errno));
         shim.refused = "the shim cannot begin";
         write_message(&shim);

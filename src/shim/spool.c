@@ -15,6 +15,7 @@ enum {
     FILES_MAX = 1 << 16,
     RAW_MAX = 64 << 20, /* of a file that is no segment in spite of its name */
     WINDOW = 64 << 10,
+    TRIES = 20, /* of a file that cannot be read, a pass each */
 };
 
 struct spool_file {
@@ -28,7 +29,9 @@ struct spool_file {
     unsigned pass; /* in which it was last looked at */
     bool is_begun; /* it is a segment, and in use */
     bool owes_opening, owes_whole;
-    bool is_whole; /* nothing more to send */
+    bool is_late;   /* it could not be read in this pass */
+    unsigned tries; /* in which that was so, on end */
+    bool is_whole;  /* nothing more to send */
     bool is_gone;
 };
 
@@ -111,6 +114,7 @@ void spool_look(struct spool *spool) {
 
     spool->turn = 0;
     spool->pass++;
+    spool->unlisted = directory || errno == ENOENT ? 0 : spool->unlisted + 1;
     forget_gone(spool);
     while (directory && (entry = readdir(directory)))
         if (segment_is_name(entry->d_name))
@@ -119,7 +123,23 @@ void spool_look(struct spool *spool) {
         closedir(directory);
 }
 
+bool spool_is_late(const struct spool *spool) {
+    if (spool->unlisted && spool->unlisted < TRIES)
+        return true;
+    for (size_t i = 0; i < spool->n; i++)
+        if (spool->files[i].is_late)
+            return true;
+    return false;
+}
+
 /* ---- one file */
+
+/* A file that cannot be read now (no descriptor is left, say) has its turn again in the next pass;
+ * after some of them it is given up. */
+static void put_off(struct spool_file *file) {
+    file->is_late = ++file->tries < TRIES;
+    file->is_whole |= !file->is_late;
+}
 
 static int open_file(const struct spool *spool, struct spool_file *file, struct stat *st) {
     char path[PATH_MAX];
@@ -129,6 +149,8 @@ static int open_file(const struct spool *spool, struct spool_file *file, struct 
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         file->is_gone = errno == ENOENT || errno == ELOOP;
+        if (!file->is_gone)
+            put_off(file);
         return -1;
     }
     if (fstat(fd, st) || !S_ISREG(st->st_mode)) {
@@ -167,6 +189,10 @@ static bool load(struct spool *spool, struct spool_file *file, int fd, const str
     const ssize_t n = pread(fd, &header, sizeof header, 0);
     struct segment segment;
 
+    if (n < 0) {
+        put_off(file);
+        return false;
+    }
     if (n == (ssize_t)sizeof header && segment_begin(&segment, &header, (uint64_t)st->st_size)) {
         if (header.state == MYELIN_SPOOL_PREPARED ||
             (file->is_begun && file->walk.nonce != segment.nonce))
@@ -227,17 +253,20 @@ static bool send_records(struct spool *spool, struct spool_file *file, struct ou
     const uint64_t left = file->until - file->sent;
     struct stat st;
     const int fd = open_file(spool, file, &st);
-    ssize_t n = 0;
+    ssize_t n;
 
-    if (fd >= 0) {
-        n = pread(fd, outgoing_bytes(out, strlen(file->name)),
-                  left < FRAME_BYTES_MAX ? (size_t)left : FRAME_BYTES_MAX, (off_t)file->sent);
-        close(fd);
-    }
-    if (n <= 0) { /* somebody truncates or removes it: it is not sent as whole */
-        file->is_whole = true;
+    if (fd < 0)
         return false;
-    }
+    n = pread(fd, outgoing_bytes(out, strlen(file->name)),
+              left < FRAME_BYTES_MAX ? (size_t)left : FRAME_BYTES_MAX, (off_t)file->sent);
+    close(fd);
+    if (n < 0)
+        put_off(file);
+    if (n == 0) /* somebody truncates it: it is not sent as whole */
+        file->is_whole = true;
+    if (n <= 0)
+        return false;
+    file->tries = 0;
     outgoing_file(out, FRAME_DATA, file->name, file->sent, (uint32_t)n);
     file->sent += (uint64_t)n;
     return true;
@@ -280,13 +309,15 @@ static bool file_next(struct spool *spool, struct spool_file *file, enum spool_w
                       struct outgoing *out) {
     if (file->is_whole || file->is_gone)
         return false;
-    if (send_owed(spool, file, out))
+    if (file->pass != spool->pass)
+        file->is_late = false;
+    if (!file->is_late && send_owed(spool, file, out))
         return true;
-    if (file->pass == spool->pass)
+    if (file->pass == spool->pass || file->is_late)
         return false;
     file->pass = spool->pass;
     look(spool, file, writers);
-    return !file->is_gone && send_owed(spool, file, out);
+    return !file->is_gone && !file->is_late && send_owed(spool, file, out);
 }
 
 bool spool_next(struct spool *spool, enum spool_writers writers, struct outgoing *out) {

@@ -26,8 +26,9 @@ struct spool {
     const struct acks *acks;
     struct spool_file *files; /* in order of their names */
     size_t n, room;
-    size_t turn;   /* of which the next frame is asked */
-    unsigned pass; /* counts them */
+    size_t turn;       /* of which the next frame is asked */
+    unsigned pass;     /* counts them */
+    unsigned unlisted; /* passes on end in which the directory could not be read */
 };
 
 enum spool_writers { SPOOL_ALIVE, SPOOL_OVER };
@@ -39,6 +40,10 @@ void spool_look(struct spool *spool);
 
 /* Whether a pass goes on. */
 bool spool_is_looking(const struct spool *spool);
+
+/* Whether something could not be read in this pass that may be in the next: no descriptor was left,
+ * say. Not for ever. */
+bool spool_is_late(const struct spool *spool);
 
 /* Writes the next frame of the pass; false if there is none. */
 bool spool_next(struct spool *spool, enum spool_writers writers, struct outgoing *out);

@@ -48,7 +48,7 @@ void stream_wake(struct stream *stream) {
 static void on_tick(struct loop_timer *timer) {
     struct stream *stream = loop_owner(timer, struct stream, tick);
 
-    if (stream->stage == STREAM_LIVE && !spool_is_looking(stream->spool))
+    if (stream->stage <= STREAM_SPOOL && !spool_is_looking(stream->spool))
         spool_look(stream->spool);
     loop_after(stream->loop, timer, TICK_MS);
     stream_wake(stream);
@@ -115,6 +115,8 @@ static bool next_live(struct stream *stream) {
 static bool next_of_spool(struct stream *stream) {
     if (spool_next(stream->spool, SPOOL_OVER, &stream->out))
         return true;
+    if (spool_is_late(stream->spool))
+        return false;
     stream->stage = STREAM_ENDED;
     return false;
 }

@@ -21,7 +21,7 @@ enum {
 static void on_exec(struct loop_watch *watch, uint32_t events);
 static void on_rest(struct loop_timer *timer);
 
-int task_init(struct task *task, struct loop *loop, void (*changed)(struct task *task)) {
+void task_init(struct task *task, struct loop *loop, void (*changed)(struct task *task)) {
     *task = (struct task){ .loop = loop,
                            .changed = changed,
                            .exec = { .fd = -1, .ready = on_exec },
@@ -30,7 +30,8 @@ int task_init(struct task *task, struct loop *loop, void (*changed)(struct task 
      * emulator, a filter of system calls) orphans are somebody else's, and the task runs all the
      * same. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    return 0;
+    getrlimit(RLIMIT_NOFILE, &task->nofile);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){ task->nofile.rlim_max, task->nofile.rlim_max });
 }
 
 static void enter(struct task *task, enum task_phase phase) {
@@ -38,7 +39,8 @@ static void enter(struct task *task, enum task_phase phase) {
     task->changed(task);
 }
 
-static _Noreturn void become(char **command, char **environment, int output, int told) {
+static _Noreturn void become(const struct task *task, char **command, char **environment,
+                             int output, int told) {
     sigset_t none;
     int error;
 
@@ -47,6 +49,7 @@ static _Noreturn void become(char **command, char **environment, int output, int
         signal(number, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    setrlimit(RLIMIT_NOFILE, &task->nofile);
     if (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
         execvpe(command[0], command, environment);
     error = errno;
@@ -69,7 +72,7 @@ int task_start(struct task *task, char **command, char **environment, int output
         return -1;
     }
     if (task->pid == 0)
-        become(command, environment, output, told[1]);
+        become(task, command, environment, output, told[1]);
     /* in both, so that a signal that comes now finds the group */
     setpgid(task->pid, task->pid);
     close(told[1]);

@@ -13,6 +13,7 @@
 #ifndef SHIM_TASK_H
 #define SHIM_TASK_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "shim/loop.h"
@@ -27,13 +28,15 @@ struct task {
     int status; /* as wait gives it, once it has ended and `error` is 0 */
     int error;  /* errno of a command that could not be executed */
 
+    struct rlimit nofile;   /* of the command: as it was given to us */
     struct loop_watch exec; /* tells that errno, or by its end that the command runs */
     struct loop_timer rest;
     int64_t ended_ms;
 };
 
-/* Makes this process the reaper of its descendants. Returns 0, or -1 and errno. */
-int task_init(struct task *task, struct loop *loop, void (*changed)(struct task *task));
+/* Makes this process the reaper of its descendants, where that can be, and lets it have as many
+ * descriptors as it may: a connection for each task of a gang is one. */
+void task_init(struct task *task, struct loop *loop, void (*changed)(struct task *task));
 
 /* Starts the command, with its stdout and stderr into the descriptor, which stays the caller's.
  * Returns 0, or -1 and errno where no process could be made. */

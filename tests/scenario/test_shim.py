@@ -7,6 +7,7 @@ import resource
 import signal
 import struct
 import subprocess
+import time
 
 import pytest
 from conftest import PYTHON, ROOT, compile_logger
@@ -166,6 +167,14 @@ def test_without_a_key_nobody_is_served_or_waited_for(shim):
     assert shim.wait() == 4
     assert shim.process.stdout.read() == b"here\n" == shim.log
     assert shim.message() == {"exit": 4, "log": 5, "lost": 0, "unsent": 5}
+
+
+def test_the_shim_has_the_descriptors_that_it_may_have_and_the_task_those_that_it_was_given(shim):
+    shim.shell("ulimit -Sn; ulimit -Hn; cat /proc/$PPID/limits", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (300, 900)))
+    soft, hard, *limits = Mirror().follow(shim).file("log").decode().splitlines()
+    assert (soft, hard) == ("300", "900")
+    assert [line.split()[3:5] for line in limits if line.startswith("Max open files")] == [["900", "900"]]
+    assert shim.end() == 0
 
 
 # -- signals and processes
@@ -385,6 +394,28 @@ def test_a_spool_that_grows_is_mirrored_and_what_is_acknowledged_whole_is_remove
     assert points(mirror.file(name) for name in mirror.sizes if name != "log") == 150000
     assert all(states[-1] in (2, 3) for states in mirror.heads.values())
     assert not list((shim.directory / "spool").iterdir())
+    assert shim.end() == 0
+
+
+@pytest.mark.parametrize("pause_us", [150, 0])
+def test_a_spool_that_cannot_be_opened_for_a_moment_comes_later(shim, logger, pause_us):
+    """Also where the moment is that of its end."""
+    shim.shell(f"while [ ! -e go ]; do sleep 0.05; done; exec {logger} 10000 {pause_us}", cwd=shim.directory)
+    mirror = Mirror()
+    with Stream(shim) as stream:
+        mirror.take(stream.read())
+        hard = resource.prlimit(shim.process.pid, resource.RLIMIT_NOFILE)[1]
+        if pause_us:
+            (shim.directory / "go").touch()
+            while not any(name.startswith("spool/") for name in mirror.files):
+                mirror.take(stream.read())
+        resource.prlimit(shim.process.pid, resource.RLIMIT_NOFILE, (3, hard))
+        (shim.directory / "go").touch()
+        time.sleep(3)
+        resource.prlimit(shim.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
+        while not mirror.is_done:
+            mirror.take(stream.read())
+    assert points(mirror.file(name) for name in mirror.sizes if name.startswith("spool/")) == 10000
     assert shim.end() == 0
 
 
