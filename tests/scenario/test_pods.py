@@ -213,7 +213,7 @@ def test_outputs_come_whole_also_to_who_takes_over_after_a_failure(scenario, clu
 def test_who_kills_a_run_waits_for_no_outputs(scenario, cluster):
     started = fail_with_large_outputs(scenario, cluster)
     began = time.monotonic()
-    assert scenario.finish(scenario.start("kill", "1"), 3 * SECONDS).status == 0
+    scenario.start("kill", "1").communicate(timeout=SECONDS)
     scenario.finish(started, 3 * SECONDS)
     assert time.monotonic() - began < 5 and outputs(scenario) == {}
 
@@ -258,7 +258,8 @@ def test_without_the_right_to_ask_pods_the_log_comes_by_the_log_api_and_a_notice
         settings(scenario, ", linger: 1")
     ended = run(scenario, cluster, gang(scenario, f"{logger} 50 0"))
     assert ended.status == 0, ended
-    assert log_of(scenario, "master.0") == lines(50) and log_of(scenario, "worker.0") == lines(50)
+    assert log_of(scenario, "master.0") == lines(50)
+    assert log_of(scenario, "worker.0") == lines(50)
     told = [text for text in notices(scenario) if "cannot be asked for what their tasks leave" in text]
     assert len(told) == 1 and "pods/proxy" in told[0] and "metrics and outputs stay in the pods" in told[0]
 

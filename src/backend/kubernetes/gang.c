@@ -74,7 +74,7 @@ static void finish_if_nothing_is_left(struct pod_gang *g) {
     if (tasks_any_untold(g) || (g->killed_us == 0 && gang_pull_any_bringing(g)))
         return; /* the last of its log, or of its outputs, is still on the way */
     tasks_end_all(g, g->last_words[0] ? g->last_words : "its pod was never made");
-    gang_pull_tell_counts(g);
+    gang_pull_finish(g);
     g->stage = STAGE_GONE;
     event_active(&g->gone_event, EV_TIMEOUT, 0);
 }

@@ -220,8 +220,8 @@ bool gang_pull_any_bringing(const struct pod_gang *g);
 bool gang_pull_holds_end(const struct task_pod *task);
 /* Nobody gets through to the shims: what is lost by that. Told once. */
 void gang_pull_tell_unreachable(struct pod_gang *g, const char *why);
-/* What became of the outputs, where it is not plain. */
-void gang_pull_tell_counts(struct pod_gang *g);
+/* Nothing comes any more: what became of the outputs is told, and half of a file does not stay. */
+void gang_pull_finish(struct pod_gang *g);
 
 /* Whether that much time has passed since then; 0: it never began. */
 bool gang_is_past(int64_t since_us, int64_t ms);

@@ -291,7 +291,8 @@ void gang_pull_open(struct pod_gang *g) {
         g->gather = gather_new(g->facts->outputs, g->facts->logs, g->gang.n_tasks);
 }
 
-void gang_pull_tell_counts(struct pod_gang *g) {
+/* What became of the outputs, where it is not plain. */
+static void tell_counts(struct pod_gang *g) {
     const struct gather_counts counts =
         g->gather ? gather_counts(g->gather) : (struct gather_counts){ 0 };
     const struct task_pod *first = NULL;
@@ -324,6 +325,15 @@ void gang_pull_tell_counts(struct pod_gang *g) {
                  "%" PRIu64 " outputs could not be put in their place, the first is %.200s",
                  counts.refused, counts.refused_path);
         g->gang.notice(g->gang.context, sentence);
+    }
+}
+
+void gang_pull_finish(struct pod_gang *g) {
+    tell_counts(g);
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        gang_pull_release(&g->tasks[rank]);
+        if (g->gather)
+            gather_end(g->gather, rank);
     }
 }
 
