@@ -38,6 +38,13 @@ class Pod:
         self.port = free_port()
         self.log = self.directory / "stdout"
         self.process = None
+        self.stamps = []  # of the lines of its log, as a node keeps them
+
+    def stamp(self, line):
+        with self.cluster.changed:
+            while len(self.stamps) <= line:
+                self.stamps.append(f"{moment()[:-1]}.000000000Z ".encode())
+            return self.stamps[line]
 
     def variables(self):
         """Those of its manifest."""
@@ -310,7 +317,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "log" in self.cluster.refused or not pod or name not in self.cluster.objects["pods"]:
             self.refuse(404, "NotFound", "no log")
             return
-        at, stamped = 0, query.get("timestamps") == "true"
+        at, line_number, stamped = 0, 0, query.get("timestamps") == "true"
         self.begin_chunks("text/plain")
         try:
             while True:
@@ -318,7 +325,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 data = pod.log.read_bytes()
                 end = len(data) if over else data.rfind(b"\n") + 1
                 for line in data[at:end].splitlines(keepends=True):
-                    self.chunk((f"{moment()[:-1]}.000000000Z ".encode() if stamped else b"") + line)
+                    self.chunk((pod.stamp(line_number) if stamped else b"") + line)
+                    line_number += 1
                 at = max(at, end)
                 if over or query.get("follow") != "true":
                     break
