@@ -117,7 +117,7 @@ static void settle(struct shim *shim) {
     shim->phase = SHIM_LINGERING;
     shim->unsent = count_unsent(shim);
     write_message(shim);
-    shim_tell_gang(shim);
+    shim_tell_gang(shim, NULL);
     shim->stream.message = shim->message;
     shim->stream.moved_ms = loop_now_ms();
     stream_wake(&shim->stream);
@@ -131,7 +131,7 @@ static void on_task(struct task *task) {
         loop_cancel(&shim->loop, &shim->last_resort);
         shim->unsent = shim->log.size; /* settle knows more */
         write_message(shim);
-        shim_tell_gang(shim);
+        shim_tell_gang(shim, NULL);
     }
     if (task->phase == TASK_ALONE) {
         log_close(&shim->log);
@@ -146,19 +146,24 @@ static void on_log(struct log *log) {
 
 /* ---- the gang */
 
-void shim_tell_gang(struct shim *shim) {
+void shim_tell_gang(struct shim *shim, struct connection *newcomer) {
     const struct ending ending = shim_ending(shim);
     const bool is_over = shim->phase >= SHIM_LINGERING || shim->task.phase >= TASK_ENDED;
+    const enum server_line which = is_over ? SERVER_LAST_LINE : SERVER_LINE;
     char line[32] = "running";
 
     if (is_over)
         snprintf(line, sizeof line, "ended %d", ending_code(&ending));
-    server_tell(&shim->server, is_over ? SERVER_LAST_LINE : SERVER_LINE, line);
-    loop_after(&shim->loop, &shim->gang, GANG_MS);
+    if (newcomer)
+        server_tell(newcomer, which, line);
+    else
+        server_tell_all(&shim->server, which, line);
+    if (!shim->gang.is_set)
+        loop_after(&shim->loop, &shim->gang, GANG_MS);
 }
 
 static void on_gang(struct loop_timer *timer) {
-    shim_tell_gang(loop_owner(timer, struct shim, gang));
+    shim_tell_gang(loop_owner(timer, struct shim, gang), NULL);
 }
 
 /* ---- the beginning */

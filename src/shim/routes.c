@@ -92,7 +92,7 @@ static void ask_end(const struct asked *asked) {
 
 static void ask_gang(const struct asked *asked) {
     if (server_begin(asked->connection, SERVER_GANG))
-        shim_tell_gang(asked->shim);
+        shim_tell_gang(asked->shim, asked->connection);
 }
 
 static const struct {

@@ -217,17 +217,19 @@ void server_finish(struct connection *connection) {
     close_gently(connection);
 }
 
-void server_tell(struct server *server, enum server_line which, const char *line) {
+void server_tell(struct connection *connection, enum server_line which, const char *line) {
     char text[128];
 
     snprintf(text, sizeof text, "%zx\r\n%s\n\r\n%s", strlen(line) + 1, line,
              which == SERVER_LAST_LINE ? "0\r\n\r\n" : "");
-    for (struct connection *each = server->connections; each; each = each->next) {
-        if (each->state != GANG)
-            continue;
-        if (!send_whole(each, text) || which == SERVER_LAST_LINE)
-            close_gently(each);
-    }
+    if (!send_whole(connection, text) || which == SERVER_LAST_LINE)
+        close_gently(connection);
+}
+
+void server_tell_all(struct server *server, enum server_line which, const char *line) {
+    for (struct connection *each = server->connections; each; each = each->next)
+        if (each->state == GANG)
+            server_tell(each, which, line);
 }
 
 /* ---- reading */

@@ -44,7 +44,8 @@ void server_open(struct server *server);
 void server_answer(struct connection *connection, int status, const char *sentence);
 
 /* Begins an answer in chunks that goes on. Returns false if nobody hears it any more. A stream
- * is asked by `writable` to write; others of this kind are written to by server_tell alone. */
+ * is asked by `writable` to write; others of this kind are written to by server_tell and
+ * server_tell_all alone. */
 enum server_use { SERVER_STREAM, SERVER_GANG };
 bool server_begin(struct connection *connection, enum server_use use);
 
@@ -61,9 +62,11 @@ void server_finish(struct connection *connection);
 /* Ends a connection now; `closed` is not called. */
 void server_drop(struct connection *connection);
 
-/* Tells a line to all that asked for the gang; the last one ends their answers. */
+/* Tells a line to one that asked for the gang, or to all of them; the last one ends their answers.
+ */
 enum server_line { SERVER_LINE, SERVER_LAST_LINE };
-void server_tell(struct server *server, enum server_line which, const char *line);
+void server_tell(struct connection *connection, enum server_line which, const char *line);
+void server_tell_all(struct server *server, enum server_line which, const char *line);
 
 /* Whether every answer has reached who asked, so far as one can know. */
 bool server_is_quiet(const struct server *server);

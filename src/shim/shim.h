@@ -59,8 +59,9 @@ void shim_signal(struct shim *shim, int number);
 /* Somebody has all that he wants: the shim ends. */
 void shim_release(struct shim *shim);
 
-/* Tells the gang whether the task runs. */
-void shim_tell_gang(struct shim *shim);
+/* Tells the gang whether the task runs: one that has just asked, or all where it is NULL. A line to
+ * all for each that comes would be the square of their number. */
+void shim_tell_gang(struct shim *shim, struct connection *newcomer);
 
 /* Whether a supervisor is there: a stream is open. */
 bool shim_is_watched(const struct shim *shim);

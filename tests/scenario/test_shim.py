@@ -595,6 +595,29 @@ def test_the_gang_hears_of_the_end(shim):
     assert shim.end() == 5
 
 
+def test_who_comes_to_the_gang_is_told_and_the_others_in_their_time(shim):
+    shim.shell("while [ ! -e go ]; do sleep 0.05; done", cwd=shim.directory)
+    request = f"POST /gang HTTP/1.1\r\nHost: x\r\nMyelin-Key: {KEY}\r\n\r\n".encode()
+
+    def come():
+        connection = shim.connect()
+        connection.sendall(request)
+        heard = b""
+        while not heard.endswith(b"running\n\r\n"):
+            heard += connection.recv(4096)
+        return connection
+
+    all_of_them = [come() for _ in range(20)]
+    time.sleep(6)
+    heard = [connection.recv(4096).count(b"running") for connection in all_of_them]
+    assert set(heard) <= {1, 2}, "as time says, not as often as somebody came"
+    for connection in all_of_them:
+        connection.close()
+    (shim.directory / "go").touch()
+    Mirror().follow(shim)
+    assert shim.end() == 0
+
+
 # -- strangers
 
 
