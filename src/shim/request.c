@@ -58,7 +58,7 @@ static int read_length(struct heading *heading, struct piece value) {
     if (heading->has_length || !piece_number(value, &heading->request->length))
         return 400;
     heading->has_length = true;
-    return heading->request->length > REQUEST_BODY_MAX ? 413 : 0;
+    return 0;
 }
 
 static int read_coding(struct heading *heading, struct piece value) {

@@ -13,7 +13,7 @@
 
 enum {
     REQUEST_HEAD_MAX = 16 << 10,
-    REQUEST_BODY_MAX = 1 << 20,
+    REQUEST_BODY_MAX = 1 << 20, /* of a request to the supervisor's port, and of a chunk */
     REQUEST_METHOD_MAX = 15,
     REQUEST_TARGET_MAX = 1023,
     REQUEST_KEY_MAX = 64,
@@ -25,7 +25,7 @@ struct request {
     const char *query;                   /* in target; "" where there is none */
     char key[REQUEST_KEY_MAX + 1];       /* "" where there is none */
     bool is_chunked, wants_continue, closes;
-    uint64_t length; /* of the body, where it is not chunked */
+    uint64_t length; /* of the body, where it is not chunked; who takes it has the bound */
 };
 
 /* Reads a head at the start of the bytes, of which `seen` were there the last time. Returns how

@@ -266,6 +266,10 @@ static bool take_head(struct connection *connection, size_t seen) {
         server_answer(connection, 405, "a shim takes POST alone");
         return false;
     }
+    if (connection->request.length > REQUEST_BODY_MAX) {
+        server_answer(connection, 413, "the body has more than 1 MiB");
+        return false;
+    }
     if (!bears_key(server, &connection->request)) {
         server_answer(connection, 403, "the request does not bear the key of this task");
         return false;

@@ -211,6 +211,13 @@ def test_a_request_may_come_in_pieces_and_a_large_answer_go_slowly(pod):
         assert answer_of(slow) == (200, large)
 
 
+def test_what_a_rank_of_a_large_gang_leaves_finds_room(pod):
+    _, port = serving(pod, 9000)
+    addresses = b"a" * 136 * 8999
+    assert ask(port, "PUT", "/global/0", addresses) == (200, b"")
+    assert ask(port, "GET", "/global/0") == (200, addresses)
+
+
 def test_what_is_no_request_or_over_the_bounds_is_refused_and_the_others_are_served(pod):
     _, port = serving(pod, 2)
     assert ask(port, "PUT", "/s/" + "k" * 600, b"x")[0] == 414
