@@ -86,6 +86,7 @@ void gang_begin(struct gang *gang, struct shim *shim) {
     struct numbers numbers;
 
     *gang = (struct gang){ .shim = shim };
+    shim->member = gang;
     wrong = read_numbers(&numbers, &shim->settings);
     if (wrong) {
         refuse(gang, wrong, " is no number that it can be", "");
@@ -108,4 +109,11 @@ void gang_begin(struct gang *gang, struct shim *shim) {
     }
     shim->farewell_ms = numbers.rendezvous ? FAREWELL_S * 1000 : 0;
     names_wait(&gang->names, &shim->loop, wait ? wait : "", numbers.patience * 1000, on_names);
+}
+
+void gang_end(struct gang *gang) {
+    if (!gang)
+        return;
+    names_cancel(&gang->names);
+    leader_stop(&gang->leader);
 }

@@ -22,4 +22,8 @@ struct gang {
 /* Does all of that, from the environment: shim_start follows, or shim_refuse. */
 void gang_begin(struct gang *gang, struct shim *shim);
 
+/* The task has ended, or will not start: neither a name nor the leader matters any more. The
+ * rendezvous goes on. Takes NULL. */
+void gang_end(struct gang *gang);
+
 #endif

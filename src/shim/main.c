@@ -22,7 +22,8 @@ enum {
     TASKS_MAX = 1000000,
 };
 
-/* Those that are passed on to the task, and then those that are ours. */
+/* Those that are passed on to the task, besides the real-time ones, which an image may have as its
+ * STOPSIGNAL. */
 static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
 
 static void say(const char *what, const char *why) {
@@ -88,7 +89,10 @@ static void on_leave(struct loop_timer *timer) {
 
 void shim_release(struct shim *shim) {
     shim->is_released = true;
-    leave(shim);
+    if (shim->phase == SHIM_LEAVING)
+        write_message(shim); /* which said that something was left */
+    else
+        leave(shim);
 }
 
 /* How long somebody is waited for who takes what is left, or who says farewell. */
@@ -115,6 +119,7 @@ static void settle(struct shim *shim) {
     if (shim->phase >= SHIM_LINGERING)
         return;
     shim->phase = SHIM_LINGERING;
+    gang_end(shim->member);
     shim->unsent = count_unsent(shim);
     write_message(shim);
     shim_tell_gang(shim, NULL);
@@ -129,6 +134,7 @@ static void on_task(struct task *task) {
 
     if (task->phase == TASK_ENDED) {
         loop_cancel(&shim->loop, &shim->last_resort);
+        gang_end(shim->member);
         shim->unsent = shim->log.size; /* settle knows more */
         write_message(shim);
         shim_tell_gang(shim, NULL);
@@ -254,6 +260,8 @@ static int take_signals(struct shim *shim) {
     sigaddset(&set, SIGCHLD);
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
         sigaddset(&set, passed_on[i]);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        sigaddset(&set, number);
     if (sigprocmask(SIG_BLOCK, &set, NULL))
         return -1;
     shim->signals = (struct loop_watch){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),

@@ -163,6 +163,7 @@ static const char *reason(int status) {
 static void close_gently(struct connection *connection) {
     free_buffers(connection);
     shutdown(connection->socket.fd, SHUT_WR);
+    loop_watch(connection->server->loop, &connection->socket, EPOLLIN); /* there is always room */
     wait_for(connection, CLOSING);
 }
 

@@ -16,6 +16,8 @@
 #include "shim/stream.h"
 #include "shim/task.h"
 
+struct gang;
+
 enum shim_phase { SHIM_WAITING, SHIM_RUNNING, SHIM_LINGERING, SHIM_LEAVING };
 
 struct shim {
@@ -27,6 +29,7 @@ struct shim {
     struct spool spool;
     struct stream stream;
     struct server server;
+    struct gang *member; /* what it has to do with the others; NULL: nothing yet */
     char **command;
     enum shim_phase phase;
     const char *refused, *gave_up;

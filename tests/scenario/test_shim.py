@@ -180,7 +180,7 @@ def test_the_shim_has_the_descriptors_that_it_may_have_and_the_task_those_that_i
 # -- signals and processes
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN + 3])
 def test_a_signal_goes_to_the_whole_group_of_the_task(shim, number):
     shim.start(PYTHON, "-c", GROUP, int(number))
     eventually(lambda: shim.directory.joinpath("logs/log").exists() and shim.log.count(b"ready") == 2, "ready")
@@ -555,6 +555,19 @@ def test_what_was_acknowledged_does_not_count_as_unsent(shim):
     assert shim.ask("/ack", body) == 204
     assert shim.wait() == 0
     assert shim.message()["unsent"] == len(files["outputs/new\nline"])
+
+
+def test_an_end_that_comes_while_the_shim_leaves_counts(shim):
+    """It leaves for a second where its stdout is not taken."""
+    shim.environment["MYELIN_SHIM_LINGER"] = "1"
+    shim.start("/usr/bin/head", "-c", "1000000", "/dev/zero", stdout=subprocess.PIPE)
+    assert shim.await_message()["unsent"] > 0
+    time.sleep(1.3)
+    try:
+        assert shim.ask("/end") == 204
+    except OSError:
+        pytest.skip("it was gone before it was asked")
+    assert shim.wait() == 0 and shim.message()["unsent"] == 0
 
 
 def test_a_stream_that_moves_is_waited_for(shim):

@@ -135,6 +135,39 @@ def test_who_waits_for_a_name_can_be_ended(pod):
     assert not (one.directory / "started").exists()
 
 
+def children_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()
+    return []
+
+
+def test_who_was_ended_before_the_start_asks_for_no_names_while_it_lingers(pod):
+    one = listening(pod().start("true", MYELIN_SHIM_WAIT="never.invalid", MYELIN_SHIM_KEY=KEY, MYELIN_SHIM_LINGER="60"))
+    one.process.terminate()
+    deadline = time.monotonic() + 20
+    while not one.message.exists() or children_of(one.process.pid):
+        assert time.monotonic() < deadline, "it asks on"
+        time.sleep(0.01)
+    deadline = time.monotonic() + 6  # the longest pause between two questions is 5 s
+    while time.monotonic() < deadline:
+        assert not children_of(one.process.pid)
+        time.sleep(0.002)
+    one.stop()
+
+
+def test_who_has_ended_no_longer_asks_for_its_leader(pod):
+    one = pod().start("sleep", "0.5", MYELIN_SHIM_KEY=KEY, MYELIN_SHIM_LEADER="never.invalid", MYELIN_SHIM_LINGER="60")
+    deadline = time.monotonic() + 20
+    while not one.message.exists() or children_of(one.process.pid):
+        assert time.monotonic() < deadline, "it asks on"
+        time.sleep(0.01)
+    deadline = time.monotonic() + 3  # a connection is made every 2 s
+    while time.monotonic() < deadline:
+        assert not children_of(one.process.pid)
+        time.sleep(0.002)
+    one.stop()
+
+
 @pytest.mark.parametrize("variable", ["PATIENCE", "RENDEZVOUS", "TASKS", "LEADER_GONE"])
 def test_a_number_that_is_none_is_refused_with_its_name(pod, variable):
     name = "MYELIN_SHIM_" + variable
