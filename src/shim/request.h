@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The requests that a shim gets, from its supervisor and from Horovod's ranks: their head, their
- * body and the lines in it. Pure, bounded, and ready for any bytes; what is doubtful (two lengths,
- * a bare line feed) is refused, because a proxy in front may have read it otherwise.
+ * body and the lines in it. Pure, bounded, and ready for any bytes; what is doubtful in a head
+ * (two lengths, a bare line feed) is refused, because a proxy in front may have read it otherwise.
  */
 #ifndef SHIM_REQUEST_H
 #define SHIM_REQUEST_H

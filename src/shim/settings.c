@@ -31,8 +31,8 @@ static bool is_key(const char *text) {
     return strlen(text) == SETTINGS_KEY && strspn(text, "0123456789abcdefABCDEF") == SETTINGS_KEY;
 }
 
-/* Moves our variables behind the others: the task's list ends before them, and they stay readable.
- */
+/* A list of the variables that are not ours. The strings are those of the environment, which is
+ * left as it is: getenv goes on to find ours. */
 static char **set_apart(char **environment) {
     size_t n = 0, kept = 0;
     char **others;

@@ -2,8 +2,8 @@
 /*
  * The program as a whole: what its parts may ask of each other.
  *
- *   WAITING ── shim_start ──► RUNNING ── the task, its rest and its log have ended ──► LINGERING
- * ──► gone └────── shim_refuse ─────────────────────────────────────────────────────────────►┘
+ *   WAITING ── shim_start ──► RUNNING ── nothing of the task is left ──► LINGERING ──► LEAVING
+ *      └──────────── shim_refuse ──────────────────────────────────────────►┘ /end, or time
  */
 #ifndef SHIM_SHIM_H
 #define SHIM_SHIM_H
