@@ -36,7 +36,7 @@ struct tracker {
     struct event *timer;
     uint64_t record_bytes;
     struct buf last[KINDS]; /* the last record of each kind */
-    bool has_told_trouble, has_told_records, has_told_events, has_told_damage;
+    bool has_told_trouble, has_told_records, has_told_events, has_told_damage, has_told_names;
 
     uint32_t attempt;
     pid_t *pids;     /* by rank; 0: not running */
@@ -174,6 +174,11 @@ static bool step(struct tracker *tracker, enum fold_extent extent) {
         return false;
     }
     tracker->has_told_trouble = false;
+    if (series_refused(tracker->store) > 0)
+        tell(
+            tracker, &tracker->has_told_names,
+            "the tasks log more different metrics than a run keeps (262144): the points of further "
+            "ones are left out");
     return result.more || followed.more;
 }
 

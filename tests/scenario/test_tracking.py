@@ -260,3 +260,33 @@ def test_a_store_that_cannot_be_made_hurts_no_task_and_what_was_logged_is_folded
     assert entry["count"] == 1000
     assert not (stage.run_directory("@") / "spool").exists()
     assert json.loads(stage.myelin("status", "@", "--json").out)["params"]["lr"] == 0.5
+
+
+NAMES = r"""
+#include <stdio.h>
+
+#include "myelin.h"
+
+/* as many names as a process may have, which begin with the word */
+int main(int argc, char **argv) {
+    struct myelin *m = myelin_open();
+
+    for (int i = 0; argc > 1 && i < MYELIN_NAMES_MAX; i++) {
+        char text[64];
+        double value = i;
+        uint32_t name;
+
+        snprintf(text, sizeof text, "%s/%d", argv[1], i);
+        name = myelin_name(m, text);
+        myelin_log(m, &name, &value, 1, 0, MYELIN_NOW);
+    }
+    return 0;
+}
+"""
+
+
+def test_metrics_that_are_too_many_to_keep_are_told(scenario, stage, tmp_path_factory):
+    names = compile_logger(tmp_path_factory, NAMES)
+    ended = stage.run(scenario.job(f"for word in a b c d e; do {names} $word; done"), seconds=60)
+    assert ended.status == 0, ended
+    assert "more different metrics than a run keeps (262144)" in (stage.run_directory(1) / "events.jsonl").read_text()
