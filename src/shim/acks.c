@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/hash.h"
+
 enum { ROOM_FIRST = 64 };
 
-static uint64_t hash_of(const char *name, size_t n) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+/* 0 is a free slot. */
+static uint64_t mark_of(const char *name, size_t n) {
+    const uint64_t hash = hash_of(name, n);
 
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
     return hash ? hash : 1;
 }
 
@@ -46,7 +47,7 @@ static bool make_room(struct acks *acks) {
 }
 
 void acks_put(struct acks *acks, const char *name, size_t n, uint64_t offset) {
-    const uint64_t hash = hash_of(name, n);
+    const uint64_t hash = mark_of(name, n);
     struct ack *slot = acks->room ? slot_of(acks, hash) : NULL;
 
     if (!slot || !slot->hash) {
@@ -61,5 +62,5 @@ void acks_put(struct acks *acks, const char *name, size_t n, uint64_t offset) {
 }
 
 uint64_t acks_get(const struct acks *acks, const char *name) {
-    return acks->room ? slot_of(acks, hash_of(name, strlen(name)))->offset : 0;
+    return acks->room ? slot_of(acks, mark_of(name, strlen(name)))->offset : 0;
 }

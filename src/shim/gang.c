@@ -8,8 +8,6 @@
 
 #include "shim/rendezvous.h"
 
-#define PREFIX "MYELIN_SHIM_"
-
 enum {
     PATIENCE_S = 600,
     GONE_S = 60,
@@ -17,12 +15,11 @@ enum {
     ENDED_S = 600,
     FAREWELL_S = 15,
     SECONDS_MAX = 7 * 24 * 3600,
-    TASKS_MAX = 1000000,
 };
 
 /* Numbers that the environment may give, with what they are without it. */
 struct numbers {
-    int64_t patience, gone, failed, ended, rendezvous, tasks, port;
+    int64_t patience, gone, failed, ended, rendezvous, port;
 };
 
 /* Returns the variable that is wrong, or NULL. */
@@ -31,13 +28,12 @@ static const char *read_numbers(struct numbers *out, const struct settings *sett
         const char *name;
         int64_t *to, without, most;
     } rows[] = {
-        { PREFIX "PATIENCE", &out->patience, PATIENCE_S, SECONDS_MAX },
-        { PREFIX "LEADER_GONE", &out->gone, GONE_S, SECONDS_MAX },
-        { PREFIX "LEADER_FAILED", &out->failed, FAILED_S, SECONDS_MAX },
-        { PREFIX "LEADER_ENDED", &out->ended, ENDED_S, SECONDS_MAX },
-        { PREFIX "LEADER_PORT", &out->port, settings->port, UINT16_MAX },
-        { PREFIX "RENDEZVOUS", &out->rendezvous, 0, UINT16_MAX },
-        { PREFIX "TASKS", &out->tasks, 1, TASKS_MAX },
+        { SETTINGS_PREFIX "PATIENCE", &out->patience, PATIENCE_S, SECONDS_MAX },
+        { SETTINGS_PREFIX "LEADER_GONE", &out->gone, GONE_S, SECONDS_MAX },
+        { SETTINGS_PREFIX "LEADER_FAILED", &out->failed, FAILED_S, SECONDS_MAX },
+        { SETTINGS_PREFIX "LEADER_ENDED", &out->ended, ENDED_S, SECONDS_MAX },
+        { SETTINGS_PREFIX "LEADER_PORT", &out->port, settings->port, UINT16_MAX },
+        { SETTINGS_PREFIX "RENDEZVOUS", &out->rendezvous, 0, UINT16_MAX },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -82,7 +78,8 @@ static void on_names(struct names *names) {
 }
 
 void gang_begin(struct gang *gang, struct shim *shim) {
-    const char *wait = getenv(PREFIX "WAIT"), *leader = getenv(PREFIX "LEADER"), *wrong;
+    const char *wait = getenv(SETTINGS_PREFIX "WAIT"), *leader = getenv(SETTINGS_PREFIX "LEADER"),
+               *wrong;
     struct numbers numbers;
 
     *gang = (struct gang){ .shim = shim };
@@ -103,7 +100,7 @@ void gang_begin(struct gang *gang, struct shim *shim) {
                                         .is_watched = is_watched,
                                         .lost = on_lost };
     if (numbers.rendezvous &&
-        rendezvous_serve(&shim->loop, (uint16_t)numbers.rendezvous, (uint32_t)numbers.tasks)) {
+        rendezvous_serve(&shim->loop, (uint16_t)numbers.rendezvous, shim->settings.n_tasks)) {
         refuse(gang, "Horovod's rendezvous cannot be served: ", strerror(errno), "");
         return;
     }

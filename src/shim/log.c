@@ -119,7 +119,6 @@ static void finish(struct log *log) {
     loop_unwatch(log->loop, &log->input);
     close(log->input.fd);
     log->input.fd = -1;
-    log->is_whole = true;
     log->changed(log);
 }
 

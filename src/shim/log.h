@@ -16,13 +16,12 @@
 
 struct log {
     struct loop *loop;
-    void (*changed)(struct log *log); /* there is more of it, or it is whole */
+    void (*changed)(struct log *log); /* there is more of it, or nothing follows */
     const char *path;
     int fd;         /* -1: it could not be opened so far */
     uint64_t limit; /* of `size` */
     uint64_t size;  /* bytes in the file */
     uint64_t lost;
-    bool is_whole; /* nothing follows */
 
     struct loop_watch input; /* the task's pipe */
     struct loop_watch live;  /* our stdout; -1: it is gone */

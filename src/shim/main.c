@@ -19,7 +19,6 @@ enum {
     LEAVING_MS = 1000, /* for answers and the live view, on their way out */
     LEAVING_LOOK_MS = 20,
     CONNECTIONS = 128, /* besides those of the gang */
-    TASKS_MAX = 1000000,
 };
 
 /* Those that are passed on to the task, besides the real-time ones, which an image may have as its
@@ -281,7 +280,6 @@ static void make_directories(const struct settings *settings) {
 
 static void set_up(struct shim *shim) {
     const struct settings *settings = &shim->settings;
-    const int64_t tasks = settings_number("MYELIN_SHIM_TASKS", 0, TASKS_MAX);
 
     shim->last_resort.fire = on_last_resort;
     shim->gang.fire = on_gang;
@@ -301,7 +299,7 @@ static void set_up(struct shim *shim) {
     shim->server = (struct server){ .loop = &shim->loop,
                                     .key = settings->key,
                                     .port = settings->port,
-                                    .limit = CONNECTIONS + (size_t)(tasks > 0 ? tasks : 0),
+                                    .limit = CONNECTIONS + settings->n_tasks,
                                     .asked = on_asked,
                                     .writable = on_writable,
                                     .closed = on_closed };

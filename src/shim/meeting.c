@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/hash.h"
+
 enum {
     FIRST_SLOTS = 64,    /* a power of two, as all sizes of the table are */
     ADDRESS_BYTES = 136, /* of one peer, in Horovod's encoding */
@@ -47,17 +49,9 @@ struct meeting_limits meeting_limits_for(uint32_t n_tasks) {
     };
 }
 
-static uint64_t hash(const char *text) {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h;
-}
-
 /* The slot of the key, or the free one where it would be. */
 static struct slot *find(const struct meeting *m, const char *key) {
-    size_t i = (size_t)hash(key) & (m->n_slots - 1);
+    size_t i = (size_t)hash_of(key, strlen(key)) & (m->n_slots - 1);
 
     while (m->slots[i].key && strcmp(m->slots[i].key, key) != 0)
         i = (i + 1) & (m->n_slots - 1);

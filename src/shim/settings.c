@@ -7,8 +7,6 @@
 
 #include "shim/frame.h"
 
-#define PREFIX "MYELIN_SHIM_"
-
 #define LOG_LIMIT (INT64_C(10) << 30)
 
 int64_t settings_number(const char *name, int64_t without, int64_t limit) {
@@ -43,40 +41,45 @@ static char **set_apart(char **environment) {
     if (!others)
         return NULL;
     for (size_t i = 0; i < n; i++)
-        if (strncmp(environment[i], PREFIX, strlen(PREFIX)) != 0)
+        if (strncmp(environment[i], SETTINGS_PREFIX, strlen(SETTINGS_PREFIX)) != 0)
             others[kept++] = environment[i];
     return others;
 }
 
 int settings_read(struct settings *settings, char **environment, const char **wrong) {
-    const char *directory = getenv(PREFIX "DIRECTORY");
-    const char *message = getenv(PREFIX "MESSAGE");
-    const char *key = getenv(PREFIX "KEY");
-    const char *outputs = getenv(PREFIX "OUTPUTS");
+    const char *directory = getenv(SETTINGS_PREFIX "DIRECTORY");
+    const char *message = getenv(SETTINGS_PREFIX "MESSAGE");
+    const char *key = getenv(SETTINGS_PREFIX "KEY");
+    const char *outputs = getenv(SETTINGS_PREFIX "OUTPUTS");
     const char *spool = getenv("MYELIN_SPOOL");
-    const int64_t port = settings_number(PREFIX "PORT", SHIM_PORT, UINT16_MAX);
-    const int64_t linger = settings_number(PREFIX "LINGER", SHIM_LINGER_S, SHIM_LINGER_MAX_S);
-    const int64_t limit = settings_number(PREFIX "LOG_LIMIT", LOG_LIMIT, INT64_C(1) << 50);
+    const int64_t port = settings_number(SETTINGS_PREFIX "PORT", SHIM_PORT, UINT16_MAX);
+    const int64_t linger =
+        settings_number(SETTINGS_PREFIX "LINGER", SHIM_LINGER_S, SHIM_LINGER_MAX_S);
+    const int64_t tasks = settings_number(SETTINGS_PREFIX "TASKS", 1, SETTINGS_TASKS_MAX);
+    const int64_t limit = settings_number(SETTINGS_PREFIX "LOG_LIMIT", LOG_LIMIT, INT64_C(1) << 50);
 
     directory = directory && *directory ? directory : "/myelin";
     *wrong = NULL;
     *settings = (struct settings){ .message = message ? message : "/dev/termination-log" };
     if (key && *key && !is_key(key))
-        *wrong = PREFIX "KEY is not 32 hexadecimal digits";
+        *wrong = SETTINGS_PREFIX "KEY is not 32 hexadecimal digits";
     else if (port < 0)
-        *wrong = PREFIX "PORT is no port";
+        *wrong = SETTINGS_PREFIX "PORT is no port";
     else if (linger < 0)
-        *wrong = PREFIX "LINGER is no number of seconds up to 30 days";
+        *wrong = SETTINGS_PREFIX "LINGER is no number of seconds up to 30 days";
+    else if (tasks < 0)
+        *wrong = SETTINGS_PREFIX "TASKS is no number of tasks";
     else if (limit < 0)
-        *wrong = PREFIX "LOG_LIMIT is no number of bytes";
+        *wrong = SETTINGS_PREFIX "LOG_LIMIT is no number of bytes";
     else if (strlen(directory) >= sizeof settings->directory)
-        *wrong = PREFIX "DIRECTORY is too long";
+        *wrong = SETTINGS_PREFIX "DIRECTORY is too long";
     if (*wrong)
         return -1;
     *settings = (struct settings){ .key = key && *key ? key : NULL,
                                    .message = settings->message,
                                    .port = (uint16_t)port,
                                    .linger_ms = linger * 1000,
+                                   .n_tasks = (uint32_t)tasks,
                                    .log_limit = (uint64_t)limit,
                                    .sends_outputs = outputs && !strcmp(outputs, "1"),
                                    .environment = set_apart(environment) };

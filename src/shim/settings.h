@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SETTINGS_KEY = 32 };
+/* Our variables begin with it. */
+#define SETTINGS_PREFIX "MYELIN_SHIM_"
+
+enum { SETTINGS_KEY = 32, SETTINGS_TASKS_MAX = 1000000 };
 
 struct settings {
     const char *key; /* NULL: nobody is served */
@@ -16,6 +19,7 @@ struct settings {
     char log[PATH_MAX], spool[PATH_MAX], outputs[PATH_MAX];
     uint16_t port;
     int64_t linger_ms;
+    uint32_t n_tasks; /* of the gang */
     uint64_t log_limit;
     bool sends_outputs;
     char **environment; /* the task's: without ours */

@@ -24,7 +24,7 @@ void stream_begin(struct stream *stream, struct connection *connection) {
     stream->stage = STREAM_LIVE;
     stream->log_at = acks_get(stream->acks, "log");
     stream->lost_told = 0;
-    stream->has_told_start = stream->has_told_log = false;
+    stream->has_told_start = false;
     stream->out.at = stream->out.end = 0;
     stream->last_ms = stream->moved_ms = loop_now_ms();
     outputs_release(&stream->outputs);

@@ -37,7 +37,7 @@ struct stream {
     struct connection *connection; /* NULL: none is open */
     enum stream_stage stage;
     uint64_t log_at, lost_told;
-    bool has_told_start, has_told_log, is_spools_turn, is_idle_frame;
+    bool has_told_start, is_spools_turn, is_idle_frame;
     struct outputs outputs;
     struct outgoing out;
     struct loop_timer tick;

@@ -12,30 +12,6 @@ enum {
     EXIT_STOPPED = 130,
 };
 
-static const char *const state_names[] = {
-    [VERDICT_RUNNING] = "running",
-    [VERDICT_SUCCEEDED] = "succeeded",
-    [VERDICT_FAILED] = "failed",
-    [VERDICT_STOPPED] = "stopped",
-};
-static_assert(ARRAY_LEN(state_names) == VERDICT_STATE_COUNT, "every state has a name");
-
-static const char *const fate_names[] = {
-    [FATE_RUNNING] = "running", [FATE_SUCCEEDED] = "succeeded",     [FATE_FAILED] = "failed",
-    [FATE_STOPPED] = "stopped", [FATE_NOT_STARTED] = "not_started",
-};
-static_assert(ARRAY_LEN(fate_names) == FATE_COUNT, "every fate has a name");
-
-const char *verdict_state_name(enum verdict_state state) {
-    assert(state < VERDICT_STATE_COUNT);
-    return state_names[state];
-}
-
-const char *task_fate_name(enum task_fate fate) {
-    assert(fate < FATE_COUNT);
-    return fate_names[fate];
-}
-
 static bool is_worker(const struct verdict *verdict, uint32_t rank) {
     const uint32_t first = verdict->n_role[ROLE_MASTER];
 

@@ -28,7 +28,6 @@ enum verdict_state {
     VERDICT_STOPPED, /* by the user */
     VERDICT_STATE_COUNT,
 };
-const char *verdict_state_name(enum verdict_state state);
 
 /* What became of one task. */
 enum task_fate {
@@ -39,7 +38,6 @@ enum task_fate {
     FATE_NOT_STARTED, /* could not be started */
     FATE_COUNT,
 };
-const char *task_fate_name(enum task_fate fate);
 
 struct verdict {
     enum verdict_state state;

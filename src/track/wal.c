@@ -23,10 +23,6 @@ void wal_frame_begin(struct wal_frame *frame) {
     frame->step = frame->time_us = 0;
 }
 
-bool wal_frame_is_empty(const struct wal_frame *frame) {
-    return frame->bytes.len <= WAL_FRAME;
-}
-
 static void put_text(struct bytes *out, const char *text, size_t n) {
     bytes_varint(out, n);
     bytes_put(out, text, n);

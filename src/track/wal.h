@@ -41,7 +41,6 @@ struct wal_frame {
 void wal_preamble(uint32_t nonce, struct bytes *out);
 
 void wal_frame_begin(struct wal_frame *frame);
-bool wal_frame_is_empty(const struct wal_frame *frame);
 void wal_put_define(struct wal_frame *frame, const char *name, size_t n, uint32_t rank,
                     uint32_t attempt);
 void wal_put_mark(struct wal_frame *frame, const char *source, size_t n, uint64_t offset);
