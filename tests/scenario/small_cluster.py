@@ -146,7 +146,7 @@ class Cluster:
         self.events = []  # (plural, kind, object as it was)
         self.shim = b""
         self.given = {}  # variables by role, over those of the manifest
-        self.refused = set()  # of "right" (to ask pods), "proxy", "log"
+        self.refused = set()  # of "right" (to ask pods), "proxy", "log"; and what a shim is asked: "end"
         self.requests = []
         self.cuts = []  # of the next streams, each after so many bytes
         self.pause_s = 0  # after each piece of a stream, of 64 KiB at most
@@ -343,6 +343,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         if not pod or name not in cluster.objects["pods"]:
             self.refuse(404, "NotFound", "no such pod")
+            return
+        if behind.strip("/") in cluster.refused:
+            self.refuse(503, "ServiceUnavailable", "error trying to reach service: it is said")
             return
         upstream = http.client.HTTPConnection("127.0.0.1", pod.port)
         try:

@@ -218,6 +218,12 @@ def test_who_kills_a_run_waits_for_no_outputs(scenario, cluster):
     assert time.monotonic() - began < 5 and outputs(scenario) == {}
 
 
+def test_a_run_whose_outputs_are_here_is_over_though_its_shims_do_not_hear_of_it(scenario, cluster):
+    cluster.refused.add("end")
+    ended = run(scenario, cluster, gang(scenario, "echo x >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"), "--grace", "1")
+    assert ended.status == 0 and outputs(scenario) == {"f.0": b"x\n", "f.1": b"x\n"}, ended
+
+
 def test_outputs_that_a_pod_takes_with_it_are_told(scenario, cluster):
     started = fail_with_large_outputs(scenario, cluster)
     cluster.pod("worker.0").kill_now()

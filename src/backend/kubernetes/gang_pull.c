@@ -120,14 +120,6 @@ static void fetch_rest(struct task_pod *task) {
     }
 }
 
-/* Its log is here, and its end was told: what is missing is of its outputs. */
-static void leave_outputs(struct task_pod *task) {
-    const struct shim_end *end = task->pod.has_message ? &task->pod.message : &task->shim_end;
-
-    tell_missing(task, 0, task->gang->gather ? others_missing(task, end) : 0);
-    log_done(task);
-}
-
 /* ---- what a pull tells ---- */
 
 static void on_ended(void *context, const struct shim_end *end) {
@@ -165,6 +157,15 @@ static void tell_lost(struct task_pod *task) {
     g->gang.notice(g->gang.context, sentence);
 }
 
+/* Its log is here, and its end was told: what the pod took with it is of its outputs. */
+static void leave_outputs(struct task_pod *task) {
+    const struct shim_end *end = task->pod.has_message ? &task->pod.message : &task->shim_end;
+
+    tell_lost(task);
+    tell_missing(task, 0, task->gang->gather ? others_missing(task, end) : 0);
+    log_done(task);
+}
+
 static void on_over(void *context, enum pull_outcome outcome, const char *why) {
     struct task_pod *task = context;
 
@@ -183,7 +184,7 @@ static void on_over(void *context, enum pull_outcome outcome, const char *why) {
         gang_pull_tell_unreachable(task->gang, why);
         task->is_unreachable = true;
         if (task->has_shim_end)
-            leave_outputs(task);
+            log_done(task);
         else
             tasks_follow_log(task);
         break;
@@ -249,7 +250,7 @@ bool gang_pull_end(struct task_pod *task, struct task_end *out) {
 }
 
 bool gang_pull_is_bringing(const struct task_pod *task) {
-    return task->pull && task->has_shim_end && !task->is_log_done;
+    return task->has_shim_end && !task->is_log_done && task->pull && !pull_has_all(task->pull);
 }
 
 bool gang_pull_any_bringing(const struct pod_gang *g) {

@@ -376,6 +376,10 @@ uint64_t pull_log_lost(const struct pull *pull) {
     return pull->intake.log_lost;
 }
 
+bool pull_has_all(const struct pull *pull) {
+    return pull->is_done;
+}
+
 uint64_t pull_unread(const struct pull *pull) {
     return pull->n_unread;
 }

@@ -57,7 +57,9 @@ uint64_t pull_log_lost(const struct pull *pull);
 /* How much of it the shim knows to be here. */
 uint64_t pull_log_acked(const struct pull *pull);
 
-/* How many outputs the pod could not read, once all is here. */
+/* Whether all is here, also where the shim has not heard of it yet; how many outputs are not, since
+ * the pod could not read them. */
+bool pull_has_all(const struct pull *pull);
 uint64_t pull_unread(const struct pull *pull);
 
 /* Takes NULL; may be called from the observer. */
