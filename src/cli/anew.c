@@ -77,18 +77,32 @@ static int lock_outputs(struct original *original, struct rundir *keeper, int *l
     return -1;
 }
 
-static int share_outputs(void *context, const struct rundir *rundir,
-                         struct supervisor_prepared *prepared, struct error *err) {
-    struct original *original = context;
+/* How the outputs that `keeper` has, which is locked, become those of the new run. */
+typedef int take_outputs(struct original *original, const struct rundir *keeper,
+                         const struct rundir *rundir, struct error *err);
+
+static int take(struct original *original, const struct rundir *rundir, take_outputs *how,
+                struct error *err) {
     struct rundir keeper;
     int lock, status;
 
-    (void)prepared;
     if (lock_outputs(original, &keeper, &lock, err))
         return -1;
-    status = rundir_share_outputs(rundir, &keeper, err);
+    status = how(original, &keeper, rundir, err);
     close(lock);
     return status;
+}
+
+static int share_from(struct original *original, const struct rundir *keeper,
+                      const struct rundir *rundir, struct error *err) {
+    (void)original;
+    return rundir_share_outputs(rundir, keeper, err);
+}
+
+static int share_outputs(void *context, const struct rundir *rundir,
+                         struct supervisor_prepared *prepared, struct error *err) {
+    (void)prepared;
+    return take(context, rundir, share_from, err);
 }
 
 static int copy_from(struct original *original, const struct rundir *keeper,
@@ -116,16 +130,8 @@ static int copy_from(struct original *original, const struct rundir *keeper,
 
 static int copy_outputs(void *context, const struct rundir *rundir,
                         struct supervisor_prepared *prepared, struct error *err) {
-    struct original *original = context;
-    struct rundir keeper;
-    int lock, status;
-
     (void)prepared;
-    if (lock_outputs(original, &keeper, &lock, err))
-        return -1;
-    status = copy_from(original, &keeper, rundir, err);
-    close(lock);
-    return status;
+    return take(context, rundir, copy_from, err);
 }
 
 /* ---- its code ---- */

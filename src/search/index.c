@@ -658,20 +658,15 @@ int index_watch(struct search_index *index, uint64_t run, bool is_watched, struc
     return change(index, is_watched ? ADD_WATCHED : DROP_WATCHED, (int64_t)run, err);
 }
 
-int index_watched(struct search_index *index, struct index_ids *out, struct error *err) {
-    sqlite3_stmt *running;
-    bool has_row;
+static void add_watched(void *context, uint64_t run, const char *text) {
+    struct index_ids *out = context;
 
-    if (statement(index, GET_WATCHED, &running, err))
-        return -1;
-    while (step(index, running, &has_row, err) == 0) {
-        if (!has_row) {
-            sqlite3_reset(running);
-            return 0;
-        }
-        *VEC_PUSH(&out->list) = (uint64_t)sqlite3_column_int64(running, 0);
-    }
-    return -1;
+    (void)text; /* there is no such column */
+    *VEC_PUSH(&out->list) = run;
+}
+
+int index_watched(struct search_index *index, struct index_ids *out, struct error *err) {
+    return each(index, GET_WATCHED, add_watched, out, err);
 }
 
 int index_seen(struct search_index *index, int64_t *out, struct error *err) {

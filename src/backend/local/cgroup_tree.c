@@ -201,18 +201,24 @@ static bool is_of_a_run(const char *name) {
            strspn(name + n, "0123456789abcdef") == UUID_DIGITS;
 }
 
+/* The entries of a directory, which stays open; NULL: they cannot be read. */
+static DIR *list_of(int directory) {
+    const int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = copy < 0 ? NULL : fdopendir(copy);
+
+    if (!list && copy >= 0)
+        close(copy);
+    return list;
+}
+
 static int remove_below(int parent, const char *name, int depth);
 
 static void remove_children(int directory, int depth) {
-    const int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = copy < 0 ? NULL : fdopendir(copy);
+    DIR *list = list_of(directory);
     struct dirent *entry;
 
-    if (!list) {
-        if (copy >= 0)
-            close(copy);
+    if (!list)
         return;
-    }
     while ((entry = readdir(list)))
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
             remove_below(directory, entry->d_name, depth + 1);
@@ -317,15 +323,11 @@ static bool remove_dead(int parent, const char *name) {
 }
 
 void cgroup_remove_stale(int parent, const char *except) {
-    const int copy = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = copy < 0 ? NULL : fdopendir(copy);
+    DIR *list = list_of(parent);
     struct dirent *entry;
 
-    if (!list) {
-        if (copy >= 0)
-            close(copy);
+    if (!list)
         return;
-    }
     while ((entry = readdir(list)))
         if (is_of_a_run(entry->d_name) && strcmp(entry->d_name, except) != 0)
             remove_dead(parent, entry->d_name);

@@ -31,6 +31,8 @@ static void close_directory(int fd) {
         close(fd);
 }
 
+enum { HEAD_SIZE = 256 }; /* of a script: the kernel looks at as much */
+
 enum match { MATCH_NONE, MATCH_NOT_EXECUTABLE, MATCH_EXECUTABLE };
 
 static enum match look_at(int directory, const char *path) {
@@ -111,20 +113,26 @@ int program_find_cached(struct program_cache *cache, const char *name, char *con
     return 0;
 }
 
-/* The interpreter of a "#!" line; false when the file has none. */
-static bool read_interpreter(int at, const char *path, char *out, size_t size) {
-    char head[256];
-    const char *start;
+/* The beginning of a script, ended by NUL; false when the file has no "#!" line. */
+static bool read_head(int at, const char *path, char head[static HEAD_SIZE]) {
     ssize_t n;
     int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
         return false;
-    n = read(fd, head, sizeof head - 1);
+    n = read(fd, head, HEAD_SIZE - 1);
     close(fd);
-    if (n < 2 || head[0] != '#' || head[1] != '!')
+    head[n < 0 ? 0 : n] = '\0';
+    return strncmp(head, "#!", 2) == 0;
+}
+
+/* The interpreter of a "#!" line; false when the file has none. */
+static bool read_interpreter(int at, const char *path, char *out, size_t size) {
+    char head[HEAD_SIZE];
+    const char *start;
+
+    if (!read_head(at, path, head))
         return false;
-    head[n] = '\0';
     start = head + 2 + strspn(head + 2, " \t");
     snprintf(out, size, "%.*s", (int)strcspn(start, " \t\r\n"), start);
     return true;
@@ -132,18 +140,9 @@ static bool read_interpreter(int at, const char *path, char *out, size_t size) {
 
 /* "#!/bin/sh\r": the kernel looks for an interpreter whose name ends in CR. */
 static bool has_dos_line(int at, const char *path) {
-    char head[256];
-    ssize_t n;
-    int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char head[HEAD_SIZE];
 
-    if (fd < 0)
-        return false;
-    n = read(fd, head, sizeof head - 1);
-    close(fd);
-    if (n < 0)
-        return false;
-    head[n] = '\0';
-    return strncmp(head, "#!", 2) == 0 && head[strcspn(head, "\r\n")] == '\r';
+    return read_head(at, path, head) && head[strcspn(head, "\r\n")] == '\r';
 }
 
 static int explain_missing(int at, const char *path, struct error *err) {
