@@ -11,6 +11,7 @@
 #include "cli/runs.h"
 #include "cli/tracked.h"
 #include "plan/fold.h"
+#include "plan/plan.h"
 #include "supervise/tasklog.h"
 
 enum { FOLDED_MOST = 1 << 20 };
@@ -188,18 +189,10 @@ static void json_end_of(struct json *json, const struct task_record *task) {
 }
 
 static void json_task(struct json *json, const struct run_record *run, uint32_t rank) {
-    const struct task *name = &run->task_names[rank];
     const struct task_record *task = &run->tasks[rank];
 
     json_object(json);
-    json_key(json, "name");
-    json_text(json, task_name(name).text);
-    json_key(json, "role");
-    json_text(json, role_name(name->role));
-    json_key(json, "index");
-    json_int(json, name->index);
-    json_key(json, "rank");
-    json_int(json, rank);
+    plan_write_task_name(&run->task_names[rank], rank, json);
     json_key(json, "status");
     json_text(json, state_name(task->state));
     if (state_is_final(task->state))

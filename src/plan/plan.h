@@ -23,5 +23,7 @@ MUST_CHECK int plan_check_local(const struct plan *plan, struct error *err);
 /* Writes the plan as docs/json.md has it. */
 void plan_write_json(const struct plan *plan, struct json *json);
 void plan_write_task_json(const struct plan *plan, uint32_t rank, struct json *json);
+/* Its name, role, index and rank, inside an object that the caller has opened. */
+void plan_write_task_name(const struct task *task, uint32_t rank, struct json *json);
 
 #endif

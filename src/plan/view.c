@@ -23,10 +23,7 @@ static void write_resources(struct json *json, const struct resources *resources
     json_end(json);
 }
 
-/* The members of a task, inside an object that the caller has opened. */
-static void write_task(const struct plan *plan, uint32_t rank, struct json *json) {
-    const struct task *task = &plan->tasks[rank];
-
+void plan_write_task_name(const struct task *task, uint32_t rank, struct json *json) {
     json_key(json, "name");
     json_text(json, task_name(task).text);
     json_key(json, "role");
@@ -35,6 +32,13 @@ static void write_task(const struct plan *plan, uint32_t rank, struct json *json
     json_int(json, task->index);
     json_key(json, "rank");
     json_int(json, rank);
+}
+
+/* The members of a task, inside an object that the caller has opened. */
+static void write_task(const struct plan *plan, uint32_t rank, struct json *json) {
+    const struct task *task = &plan->tasks[rank];
+
+    plan_write_task_name(task, rank, json);
     json_key(json, "resources");
     write_resources(json, &task->profile->resources);
     if (plan_pinned(plan, rank) > 0) {

@@ -12,25 +12,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "chance.h"
 #include "sched/pin.h"
 
 enum { GANGS_MOST = 10, TASKS_MOST = 6, WORLDS = 300, STEPS = 30 };
-
-static uint64_t seed, state;
-
-static uint32_t random_below(uint32_t n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
-static int choose_seed(void **unused) {
-    const char *given = getenv("MYELIN_TEST_SEED");
-
-    (void)unused;
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    printf("# MYELIN_TEST_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
 
 /* ---- machines ---- */
 

@@ -12,28 +12,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "chance.h"
 #include "compile.h"
 #include "sched/sched.h"
 
 /* ---- random workloads ---- */
 
 enum { MACHINES_MOST = 5, GANGS_MOST = 12, GROUPS_MOST = 3, TASKS_MOST = 12, STEPS = 4000 };
-
-static uint64_t seed, state;
-
-static uint32_t random_below(uint32_t n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
-static int choose_seed(void **unused) {
-    const char *given = getenv("MYELIN_TEST_SEED");
-
-    (void)unused;
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    printf("# MYELIN_TEST_SEED=%llu\n", (unsigned long long)seed);
-    return 0;
-}
 
 struct gang {
     uint64_t run;
