@@ -16,8 +16,8 @@ enum { FIRST_LINE_MOST = 1 << 20, PIECE = 4096, UUID_DIGITS = 32, ID_DIGITS_MOST
 
 /* ---- what a run is called ---- */
 
-/* The first line of the journal; false where there is none yet. */
-static bool read_first_line(const struct rundir *rundir, struct buf *line) {
+/* The first line of the journal; false where there is none yet, or where it cannot be read. */
+static bool read_first_line(const struct rundir *rundir, struct buf *line, bool *is_hidden) {
     char piece[PIECE];
     bool found = false;
     struct error err;
@@ -25,6 +25,7 @@ static bool read_first_line(const struct rundir *rundir, struct buf *line) {
     int fd;
 
     fd = open(rundir->journal, O_RDONLY | O_CLOEXEC);
+    *is_hidden = fd < 0 && errno != ENOENT && errno != ENOTDIR;
     if (fd < 0)
         return false;
     while (!found && (n = read(fd, piece, sizeof piece)) > 0) {
@@ -51,7 +52,8 @@ void identify_run(const struct rundir *rundir, struct arena *arena, struct run_i
     struct error err;
 
     *out = (struct run_identity){ 0 };
-    if (!read_first_line(rundir, &line) || json_read(line.data, line.len, &scratch, &node, &err))
+    if (!read_first_line(rundir, &line, &out->is_hidden) ||
+        json_read(line.data, line.len, &scratch, &node, &err))
         return;
     out->uuid = text_of(&node, "uuid", arena);
     out->name = text_of(&node, "name", arena);
@@ -165,6 +167,8 @@ int find_run(const char *home, const char *text, struct arena *arena, struct run
 
     if (id && rundir_open(home, id, arena, out, err) == 0)
         return 0;
+    if (id && err->code != ERROR_NOT_FOUND)
+        return -1;
     if (rundir_list(home, arena, &ids, &n, err))
         return -1;
     if (n == 0)

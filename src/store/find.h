@@ -14,6 +14,8 @@
 #ifndef STORE_FIND_H
 #define STORE_FIND_H
 
+#include <stdbool.h>
+
 #include "store/rundir.h"
 
 enum { FIND_UUID_LEAST = 4 };
@@ -21,6 +23,7 @@ enum { FIND_UUID_LEAST = 4 };
 /* What the first line of a journal says. Both are NULL of a run that has not begun. */
 struct run_identity {
     const char *uuid, *name;
+    bool is_hidden; /* there is a journal, or may be, and it cannot be read: both are NULL */
 };
 void identify_run(const struct rundir *rundir, struct arena *arena, struct run_identity *out);
 

@@ -325,8 +325,9 @@ bool ledger_run_lives(const char *home, uint64_t run) {
     struct error err;
     pid_t pid;
 
-    return rundir_open(home, (unsigned long)run, &arena, &rundir, &err) == 0 &&
-           owner_lives(&rundir, &pid);
+    if (rundir_open(home, (unsigned long)run, &arena, &rundir, &err))
+        return err.code != ERROR_NOT_FOUND;
+    return owner_lives(&rundir, &pid);
 }
 
 int ledger_forget(struct ledger *ledger, uint64_t run, struct error *err) {

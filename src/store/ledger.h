@@ -92,7 +92,7 @@ struct ledger_view {
 MUST_CHECK int ledger_read(struct ledger *ledger, struct ledger_view *view, struct error *err);
 void ledger_view_release(struct ledger_view *view);
 
-/* Whether a run that the ledger names still has an owner. */
+/* Whether a run that the ledger names still has an owner, as far as is known (owner.h). */
 bool ledger_run_lives(const char *home, uint64_t run);
 
 /* Whether SQLite's locks work on a file system of that kind (statfs); the error names the way

@@ -61,8 +61,8 @@ bool owner_lives(const struct rundir *rundir, pid_t *pid) {
 
     *pid = 0;
     if (fd < 0)
-        return false;
-    lives = fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
+        return errno != ENOENT && errno != ENOTDIR;
+    lives = fcntl(fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
     if (lives && pread(fd, text, sizeof text - 1, 0) > 0)
         *pid = (pid_t)atoi(text);
     close(fd);

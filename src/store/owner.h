@@ -19,7 +19,9 @@ MUST_CHECK int owner_take(const struct rundir *rundir, int *fd, struct error *er
 /* Says which process signals are to go to. */
 void owner_announce(int fd, pid_t pid);
 
-/* Whether the run has an owner; *pid is the announced process then, or 0. */
+/* Whether the run has an owner; *pid is the announced process then, or 0. Where the lock cannot be
+ * looked at (it is another user's, no file can be opened) it has one: who takes a living run for a
+ * dead one gives away what it holds. */
 bool owner_lives(const struct rundir *rundir, pid_t *pid);
 
 /* Sends a signal to the owner. Fails with ERROR_NOT_FOUND when there is none. */

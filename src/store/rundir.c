@@ -253,7 +253,12 @@ int rundir_open(const char *home, unsigned long id, struct arena *arena, struct 
 
     found.id = arena_printf(arena, "%lu", id);
     found.path = arena_printf(arena, "%s/runs/%lu", home, id);
-    if (stat(found.path, &st) < 0 || !S_ISDIR(st.st_mode))
+    if (stat(found.path, &st) < 0) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            return error_set_errno(err, errno, "cannot look at run %lu", id);
+        return error_set(err, ERROR_NOT_FOUND, "there is no run %lu", id);
+    }
+    if (!S_ISDIR(st.st_mode))
         return error_set(err, ERROR_NOT_FOUND, "there is no run %lu", id);
     name_parts(&found, arena);
     *out = found;

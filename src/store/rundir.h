@@ -39,7 +39,8 @@ MUST_CHECK int rundir_make(const char *home, struct arena *arena, struct rundir 
                            struct error *err);
 struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena);
 
-/* The directory of an existing run. Fails with ERROR_NOT_FOUND. */
+/* The directory of an existing run. Fails with ERROR_NOT_FOUND; with any other code it is not known
+ * whether there is one. */
 MUST_CHECK int rundir_open(const char *home, unsigned long id, struct arena *arena,
                            struct rundir *out, struct error *err);
 

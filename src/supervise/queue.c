@@ -111,7 +111,8 @@ void queue_forget(const struct rundir *rundir) {
 /* ---- the dead ---- */
 
 /* A run that died without a word may have left processes, which its control groups give away: what
- * it holds is free only when there are none. */
+ * it holds is free only when there are none. What cannot be looked at is not over: it may be
+ * another user's. */
 static bool is_over(const char *home, uint64_t run) {
     AUTO(arena) arena = ARENA_INIT;
     struct run_identity identity;
@@ -120,11 +121,11 @@ static bool is_over(const char *home, uint64_t run) {
     pid_t pid;
 
     if (rundir_open(home, (unsigned long)run, &arena, &rundir, &err))
-        return true;
+        return err.code == ERROR_NOT_FOUND;
     if (owner_lives(&rundir, &pid))
         return false;
     identify_run(&rundir, &arena, &identity);
-    return !identity.uuid || !cgroups_are_left(identity.uuid);
+    return !identity.is_hidden && (!identity.uuid || !cgroups_are_left(identity.uuid));
 }
 
 /* Ends what is left of a run without an owner, and frees what it holds. */

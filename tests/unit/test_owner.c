@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "home.h"
@@ -66,6 +67,30 @@ static void a_run_without_a_lock_has_no_owner(void **state) {
     assert_int_equal(pid, 0);
     assert_int_equal(owner_signal(&rundir, 0, &err), -1);
     assert_int_equal(err.code, ERROR_NOT_FOUND);
+}
+
+static void a_lock_that_cannot_be_looked_at_is_not_that_of_a_dead_run(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct rlimit before, none;
+    struct error err;
+    pid_t pid = 5;
+    int lock, next;
+    bool lives;
+
+    (void)state;
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    close(lock);
+    assert_false(owner_lives(&rundir, &pid));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    next = dup(0); /* the lowest number that is free */
+    close(next);
+    none = (struct rlimit){ .rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    lives = owner_lives(&rundir, &pid);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(lives);
+    assert_int_equal(pid, 0);
+    assert_false(owner_lives(&rundir, &pid));
 }
 
 static void an_owner_is_known_until_it_dies(void **state) {
@@ -181,6 +206,7 @@ static void an_owner_that_announced_nobody_gets_no_signal(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_without_a_lock_has_no_owner),
+        cmocka_unit_test(a_lock_that_cannot_be_looked_at_is_not_that_of_a_dead_run),
         cmocka_unit_test(an_owner_is_known_until_it_dies),
         cmocka_unit_test(a_child_that_shares_the_lock_owns_on),
         cmocka_unit_test(one_process_cannot_own_a_run_twice),
