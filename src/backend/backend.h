@@ -38,6 +38,7 @@ struct task_start {
 enum limit_scope {
     LIMIT_OF_TASK, /* each may reach it by itself */
     LIMIT_OF_RUN,  /* all tasks that have limits share it */
+    LIMIT_OUTSIDE, /* none of theirs: that of a group above them, or the end of the machine's */
 };
 
 /* How many processes and threads tasks that have limits may have at once. */
@@ -57,7 +58,7 @@ enum task_limit_kind {
 struct task_limit {
     enum task_limit_kind kind;
     enum limit_scope scope; /* of the run's: some task ran into it, this one or another */
-    int64_t limit, peak;    /* peak 0: not known */
+    int64_t limit, peak;    /* 0: not known; peak is the task's own */
 };
 
 enum task_end_kind {

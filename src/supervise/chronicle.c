@@ -246,6 +246,12 @@ static const enum state state_of_fate[] = {
 };
 static_assert(ARRAY_LEN(state_of_fate) == FATE_COUNT, "every fate has a state");
 
+static const char *const scope_names[] = {
+    [LIMIT_OF_TASK] = "task",
+    [LIMIT_OF_RUN] = "run",
+    [LIMIT_OUTSIDE] = "outside",
+};
+
 /* The limit that the task ran into. */
 static void write_limit(struct json *json, const struct task_limit *limit) {
     json_key(json, "limit");
@@ -253,7 +259,7 @@ static void write_limit(struct json *json, const struct task_limit *limit) {
     json_key(json, "resource");
     json_text(json, limit->kind == TASK_LIMIT_MEMORY ? "memory" : "processes");
     json_key(json, "of");
-    json_text(json, limit->scope == LIMIT_OF_RUN ? "run" : "task");
+    json_text(json, scope_names[limit->scope]);
     json_key(json, "limit");
     json_int(json, limit->limit);
     json_key(json, "peak");

@@ -506,7 +506,31 @@ static void tell_lost(struct inquiry *inquiry) {
     transcript_release(&said);
 }
 
-/* The kernel itself says that it killed for the limit; nothing that was written is surer. */
+static void say_memory_limit(struct inquiry *inquiry) {
+    const struct task_limit *limit = &inquiry->end->limit;
+
+    say(&inquiry->sentence, " because it used more than its memory limit of ");
+    if (limit->limit >= MIB)
+        say_number(&inquiry->sentence, "", limit->limit / MIB);
+    else
+        say(&inquiry->sentence, "less than 1");
+    say(&inquiry->sentence, " MiB (resources.memory.limits)");
+    set_hint(inquiry->out, "raise the limit, or let it use less memory: smaller batches, fewer "
+                           "loader processes");
+}
+
+static void say_lack_of_memory(struct inquiry *inquiry) {
+    say(&inquiry->sentence, " for lack of memory, though not at its own limit");
+    if (inquiry->end->limit.peak >= MIB) {
+        say_number(&inquiry->sentence, ": it had at most ", inquiry->end->limit.peak / MIB);
+        say(&inquiry->sentence, " MiB");
+    }
+    set_hint(inquiry->out, "the machine, or the control group that myelin was started in, had no "
+                           "more: let less run beside it, and request what it needs "
+                           "(resources.memory.requests)");
+}
+
+/* The kernel itself says that it killed for memory; nothing that was written is surer. */
 static bool explain_by_memory_limit(struct inquiry *inquiry) {
     const struct task_end *end = inquiry->end;
 
@@ -514,18 +538,15 @@ static bool explain_by_memory_limit(struct inquiry *inquiry) {
         return false;
     inquiry->out->kind = DIAGNOSIS_OUT_OF_MEMORY;
     if (end->kind == TASK_SIGNALLED && end->detail == SIGKILL) {
-        say(&inquiry->sentence, " was killed because it used");
+        say(&inquiry->sentence, " was killed");
     } else {
         say_end(inquiry);
-        say(&inquiry->sentence, " after a process of it was killed because it used");
+        say(&inquiry->sentence, " after a process of it was killed");
     }
-    if (end->limit.limit >= MIB)
-        say_number(&inquiry->sentence, " more than its memory limit of ", end->limit.limit / MIB);
+    if (end->limit.scope == LIMIT_OUTSIDE)
+        say_lack_of_memory(inquiry);
     else
-        say(&inquiry->sentence, " more than its memory limit of less than 1");
-    say(&inquiry->sentence, " MiB (resources.memory.limits)");
-    set_hint(inquiry->out, "raise the limit, or let it use less memory: smaller batches, fewer "
-                           "loader processes");
+        say_memory_limit(inquiry);
     return true;
 }
 

@@ -4,6 +4,7 @@
 Everything here is bounded by itself as well, so that a limit that does not hold fails a test, and
 does not take the machine along.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -254,20 +255,34 @@ def test_there_is_a_ceiling_of_processes_unless_it_is_waived(scenario):
     assert not {"/. 99", "/. 8192"} & ceilings_of(scenario, "--max-processes", "0")
 
 
-@pytest.fixture
-def cramped():
-    """What a program is started under to stand in a control group that may have 60 processes."""
+@contextlib.contextmanager
+def standing_in_a_group(controller, file, text):
+    """What a program is started under to stand in a control group that has a limit of its own."""
     is_v2 = (CGROUPS / "cgroup.controllers").exists()
-    top = pathlib.Path(tempfile.mkdtemp(prefix="cramped-", dir=CGROUPS if is_v2 else CGROUPS / "pids"))
+    top = pathlib.Path(tempfile.mkdtemp(prefix="cramped-", dir=CGROUPS if is_v2 else CGROUPS / controller))
     inner = top / "inner" if is_v2 else top
     try:
         if is_v2:
             inner.mkdir()
-        (top / "pids.max").write_text("60")
+        (top / file[is_v2]).write_text(text)
         yield ["sh", "-c", f'echo $$ >{inner}/cgroup.procs; shift; exec {PROGRAM} "$@"', "sh"]
     finally:
         for path in (inner, top):
             wait_until(lambda path=path: not path.exists() or try_to_remove(path))
+
+
+@pytest.fixture
+def cramped():
+    """A group that may have 60 processes."""
+    with standing_in_a_group("pids", ("pids.max", "pids.max"), "60") as under:
+        yield under
+
+
+@pytest.fixture
+def confined():
+    """A group that may have 60 MiB."""
+    with standing_in_a_group("memory", ("memory.limit_in_bytes", "memory.max"), str(60 << 20)) as under:
+        yield under
 
 
 def try_to_remove(path):
@@ -301,6 +316,19 @@ def test_a_fork_bomb_leaves_half_of_the_processes_to_others(scenario, cramped):
     limit = told[0][1]
     assert limit["resource"] == "processes" and limit["of"] == "run" and limit["limit"] == 30
     assert groups_of(scenario) == []
+
+
+@limits_hold
+@root_alone
+def test_a_kill_for_the_memory_of_a_group_above_is_not_told_as_one_for_the_tasks_limit(scenario, confined):
+    cmd = scenario.python(GROW.format(rank=0, mebibytes=300))
+    ended = scenario.run(limited(scenario, cmd, memory=1024), under=confined)
+    assert ended.status == 137, ended
+    assert "master.0 was killed for lack of memory, though not at its own limit: it had at most " in ended.err, ended
+    assert "1024" not in ended.err, ended
+    failed = [line for line in event(scenario, "task") if line["status"] == "failed"]
+    assert failed[0]["limit"]["of"] == "outside" and 0 < failed[0]["limit"]["peak"] <= 60 << 20, failed
+    assert event(scenario, "status")[-1]["kind"] == "out_of_memory"
 
 
 @limits_hold

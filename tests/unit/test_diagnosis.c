@@ -685,6 +685,22 @@ static void a_kill_for_the_memory_limit_is_told_from_other_kills(void **unused) 
     assert_int_equal(diagnose_text(signalled(SIGKILL), "").kind, DIAGNOSIS_SIGNAL);
 }
 
+static void a_kill_for_others_memory_is_not_told_as_that_for_the_tasks_limit(void **unused) {
+    struct task_end end = limited(signalled(SIGKILL), TASK_LIMIT_MEMORY, 0);
+    struct diagnosis why;
+
+    (void)unused;
+    end.limit.scope = LIMIT_OUTSIDE;
+    end.limit.peak = 59 << 20;
+    why = diagnose_text(end, plain_3_7);
+    assert_string_equal(why.sentence, "worker.2 was killed for lack of memory, though not at its "
+                                      "own limit: it had at most 59 MiB");
+    assert_int_equal(why.kind, DIAGNOSIS_OUT_OF_MEMORY);
+    assert_null(strstr(why.hint, "raise the limit"));
+    end.limit.peak = 0;
+    assert_sentence(end, "", "worker.2 was killed for lack of memory, though not at its own limit");
+}
+
 static void a_kill_of_a_tasks_process_is_surer_than_what_the_task_wrote_of_it(void **unused) {
     (void)unused;
     assert_sentence(limited(exit_with(1), TASK_LIMIT_MEMORY, 1 << 20), plain_3_7,
@@ -761,6 +777,7 @@ int main(void) {
         cmocka_unit_test(of_a_long_output_the_end_is_looked_at),
         cmocka_unit_test(more_tracebacks_than_are_kept_leave_the_last),
         cmocka_unit_test(a_kill_for_the_memory_limit_is_told_from_other_kills),
+        cmocka_unit_test(a_kill_for_others_memory_is_not_told_as_that_for_the_tasks_limit),
         cmocka_unit_test(a_kill_of_a_tasks_process_is_surer_than_what_the_task_wrote_of_it),
         cmocka_unit_test(a_task_that_succeeded_is_not_blamed_for_a_limit),
         cmocka_unit_test(a_refused_process_is_a_hint_and_what_was_written_the_reason),

@@ -465,9 +465,20 @@ static long long read_value(int run_fd, const char *task, const char *file, cons
     return key ? cgroup_map_value(text, key) : strtoll(text, NULL, 10);
 }
 
+/* Whether it was the task's own limit that memory ran out at. The count of kills says nothing of
+ * that: it is of processes of the group, whoever's limit they died for. On v1 a group that counts
+ * swap as well fails there first. */
+static bool is_own_memory(const struct tree *tree, const char *task) {
+    if (tree->version == CGROUP_V2)
+        return read_value(tree->run_fd, task, "memory.events", "oom") > 0;
+    return read_value(tree->run_fd, task, "memory.failcnt", NULL) > 0 ||
+           read_value(tree->run_fd, task, "memory.memsw.failcnt", NULL) > 0;
+}
+
 static bool memory_hit(const struct tree *tree, const struct cgroup *group,
                        struct task_limit *out) {
     const bool is_v2 = tree->version == CGROUP_V2;
+    bool is_own;
     long long peak;
 
     if (read_value(tree->run_fd, group->name, is_v2 ? "memory.events" : "memory.oom_control",
@@ -475,8 +486,10 @@ static bool memory_hit(const struct tree *tree, const struct cgroup *group,
         return false;
     peak = read_value(tree->run_fd, group->name,
                       is_v2 ? "memory.peak" : "memory.max_usage_in_bytes", NULL);
+    is_own = is_own_memory(tree, group->name);
     *out = (struct task_limit){ .kind = TASK_LIMIT_MEMORY,
-                                .limit = group->limits[CONTROLLER_MEMORY],
+                                .scope = is_own ? LIMIT_OF_TASK : LIMIT_OUTSIDE,
+                                .limit = is_own ? group->limits[CONTROLLER_MEMORY] : 0,
                                 .peak = peak > 0 ? peak : 0 };
     return true;
 }
