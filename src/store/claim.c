@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "codec/json_read.h"
+#include "model/state.h"
 
 enum {
     JOURNAL_MOST = 1 << 30,
@@ -127,6 +128,40 @@ static void on_reserved(struct claim *claim, const struct node *line) {
     claim->since = time_of(line);
 }
 
+static const char *text_of(struct claim *claim, const struct node *line, const char *key) {
+    const struct node *node = node_get(line, key);
+
+    return node && node->kind == NODE_TEXT ? arena_text(&claim->arena, node->text, node->count)
+                                           : NULL;
+}
+
+static void on_created(struct claim *claim, const struct node *line) {
+    claim->host = text_of(claim, line, "host");
+    claim->boot = text_of(claim, line, "boot_id");
+}
+
+static void on_checked(struct claim *claim, const struct node *line) {
+    const struct node *groups = node_get(line, "cgroups");
+
+    claim->leaves_groups = groups && groups->kind == NODE_INT && groups->integer > 0;
+}
+
+static void on_status(struct claim *claim, const struct node *line) {
+    const struct node *name = node_get(line, "status");
+    enum state state;
+
+    claim->has_ended =
+        name && name->kind == NODE_TEXT && state_named(name->text, &state) && state_is_final(state);
+}
+
+static const struct {
+    const char *event;
+    void (*feed)(struct claim *claim, const struct node *line);
+} events[] = {
+    { "created", on_created }, { "queued", on_queued }, { "reserved", on_reserved },
+    { "checked", on_checked }, { "status", on_status },
+};
+
 void claim_feed(struct claim *claim, const char *line, size_t n) {
     AUTO(arena) scratch = ARENA_INIT;
     const struct node *event;
@@ -136,10 +171,9 @@ void claim_feed(struct claim *claim, const char *line, size_t n) {
     if (json_read(line, n, &scratch, &node, &err) || !(event = node_get(&node, "event")) ||
         event->kind != NODE_TEXT)
         return;
-    if (strcmp(event->text, "queued") == 0)
-        on_queued(claim, &node);
-    else if (strcmp(event->text, "reserved") == 0)
-        on_reserved(claim, &node);
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (strcmp(event->text, events[i].event) == 0)
+            events[i].feed(claim, &node);
 }
 
 int claim_read(const struct rundir *rundir, struct claim *out, struct error *err) {

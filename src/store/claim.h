@@ -22,7 +22,9 @@ struct claim {
     bool waits;           /* and has not reserved yet */
     struct demand demand; /* if it waits */
     VEC(struct hold) holds;
-    double since; /* seconds since the epoch, of the line that counts */
+    double since;                  /* seconds since the epoch, of the line that counts */
+    const char *host, *boot;       /* where it began; NULL: not told */
+    bool has_ended, leaves_groups; /* by what was seen then, something of it lives on */
 };
 void claim_release(struct claim *claim);
 

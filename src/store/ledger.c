@@ -158,6 +158,11 @@ static double on_the_wall(double since) {
     return (double)(clock_wall_us() - clock_monotonic_us()) / 1e6 + since;
 }
 
+/* And back. */
+static double on_our_clock(double since) {
+    return since - (double)(clock_wall_us() - clock_monotonic_us()) / 1e6;
+}
+
 /* ---- opening ---- */
 
 static int read_version(struct ledger *ledger, int *out, struct error *err) {
@@ -446,22 +451,32 @@ static int delete_own(struct ledger *ledger, const char *sql, struct error *err)
     return finish(ledger, statement, err);
 }
 
+/* Whether a run without an owner may have left processes: it died in this boot without an end, or
+ * with one that tells of some. Who settles looks closer, and takes it out where there are none. */
+static bool may_have_left(const struct ledger *ledger, const struct claim *claim) {
+    return claim->host && strcmp(claim->host, ledger->host) == 0 && claim->boot &&
+           strcmp(claim->boot, ledger->boot) == 0 && (!claim->has_ended || claim->leaves_groups);
+}
+
 static int write_claim(struct ledger *ledger, uint64_t run, struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
     struct claim claim;
     struct rundir rundir;
     int status = 0;
+    double since;
+    bool lives;
     pid_t pid;
 
-    if (rundir_open(ledger->home, (unsigned long)run, &arena, &rundir, err) ||
-        !owner_lives(&rundir, &pid))
-        return 0; /* over, or removed meanwhile */
+    if (rundir_open(ledger->home, (unsigned long)run, &arena, &rundir, err))
+        return err->code == ERROR_NOT_FOUND ? 0 : -1; /* removed meanwhile */
     if (claim_read(&rundir, &claim, err))
-        return -1;
-    if (claim.holds.len)
-        status = reserve_since(ledger, run, claim.holds.items, claim.holds.len, claim.since, err);
-    else if (claim.waits)
-        status = enter_since(ledger, run, &claim.demand, claim.since, err);
+        return error_wrap(err, "what run %" PRIu64 " holds is not known", run);
+    lives = owner_lives(&rundir, &pid);
+    since = on_our_clock(claim.since);
+    if (claim.holds.len && (lives || may_have_left(ledger, &claim)))
+        status = reserve_since(ledger, run, claim.holds.items, claim.holds.len, since, err);
+    else if (claim.waits && lives)
+        status = enter_since(ledger, run, &claim.demand, since, err);
     claim_release(&claim);
     return status;
 }

@@ -62,7 +62,8 @@ typedef bool (*ledger_is_over)(const char *home, uint64_t run);
 /* Takes out the rows of this host whose run is over. Inside a transaction. */
 MUST_CHECK int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *err);
 
-/* Replaces the rows of this host by what living runs claim. Inside a transaction. */
+/* Replaces the rows of this host by what living runs claim, and those that died without a word and
+ * may have left processes, which ledger_settle looks for. Inside a transaction. */
 MUST_CHECK int ledger_rebuild(struct ledger *ledger, struct error *err);
 
 /* Puts a run into the queue; what an older run of that id left is taken out. The caller owns

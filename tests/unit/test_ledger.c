@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "store/host.h"
 #include "store/ledger.h"
 #include "store/owner.h"
 
@@ -359,6 +361,74 @@ static void file_systems_without_reliable_locks_are_refused_by_name(void **state
     assert_int_equal(ledger_check_filesystem("/h", TMPFS_MAGIC, &err), 0);
 }
 
+/* A journal of a run that reserved a core an hour ago, and what came after that. */
+static void write_journal(const struct rundir *rundir, const char *boot, const char *rest) {
+    char text[2048], name[HOST_TEXT];
+    struct error err;
+    int n = snprintf(text, sizeof text,
+                     "{\"event\":\"created\",\"host\":\"%s\",\"boot_id\":\"%s\"}\n"
+                     "{\"event\":\"reserved\",\"time\":\"%s\",\"holds\":[{\"cpu\":1}]}\n%s",
+                     host_name(name), boot,
+                     time_text(clock_wall_us() - 3600 * INT64_C(1000000), TIME_MILLISECONDS).text,
+                     rest);
+
+    assert_int_equal(rundir_write(rundir, "events.jsonl", text, (size_t)n, &err), 0);
+}
+
+static void rebuild(struct fixture *fixture) {
+    struct error err;
+
+    assert_int_equal(ledger_begin(fixture->ledger, &err), 0);
+    assert_int_equal(ledger_rebuild(fixture->ledger, &err), 0);
+    assert_int_equal(ledger_commit(fixture->ledger, &err), 0);
+}
+
+static void what_is_claimed_again_is_held_since_it_was_reserved(void **state) {
+    struct fixture *fixture = *state;
+    char boot[BOOT_TEXT];
+    struct ledger_view view;
+    double ago;
+
+    write_journal(&fixture->runs[0], boot_id(boot), "");
+    rebuild(fixture);
+    view = look(fixture);
+    assert_int_equal(view.holds.len, 1);
+    ago = (double)clock_wall_us() / 1e6 - view.holds.items[0].since;
+    assert_true(ago > 3590 && ago < 3700);
+    ledger_view_release(&view);
+}
+
+/* Who died without a word may have left processes that nothing but its control groups tells of. */
+static void a_dead_run_of_this_boot_claims_what_it_held_unless_it_ended_with_nothing_left(
+    void **state) {
+    static const char ended[] = "{\"event\":\"status\",\"status\":\"failed\"}\n";
+    static const char left[] = "{\"event\":\"checked\",\"cgroups\":2}\n"
+                               "{\"event\":\"status\",\"status\":\"failed\"}\n";
+    struct fixture *fixture = *state;
+    char boot[BOOT_TEXT];
+    struct ledger_view view;
+
+    boot_id(boot);
+    write_journal(&fixture->runs[0], boot, "");
+    write_journal(&fixture->runs[1], boot, ended);
+    write_journal(&fixture->runs[2], boot, left);
+    write_journal(&fixture->runs[3], "another", "");
+    for (int i = 0; i < RUNS; i++) {
+        close(fixture->locks[i]);
+        fixture->locks[i] = -1;
+    }
+    rebuild(fixture);
+    view = look(fixture);
+    assert_int_equal(view.holds.len, 2);
+    assert_int_equal(view.holds.items[0].run, 1);
+    assert_int_equal(view.holds.items[1].run, 3);
+    ledger_view_release(&view);
+    settle(fixture);
+    view = look(fixture);
+    assert_int_equal(view.holds.len, 0);
+    ledger_view_release(&view);
+}
+
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -373,6 +443,8 @@ int main(void) {
         WITH_LEDGER(a_reused_id_inherits_nothing),
         WITH_LEDGER(what_is_rolled_back_did_not_happen),
         WITH_LEDGER(another_writer_is_unavailable_not_waited_for),
+        WITH_LEDGER(what_is_claimed_again_is_held_since_it_was_reserved),
+        WITH_LEDGER(a_dead_run_of_this_boot_claims_what_it_held_unless_it_ended_with_nothing_left),
         WITH_LEDGER(processes_that_reserve_at_once_never_hold_the_same),
         cmocka_unit_test(where_there_is_no_ledger_who_looks_sees_an_empty_one_and_makes_none),
         cmocka_unit_test(file_systems_without_reliable_locks_are_refused_by_name),
