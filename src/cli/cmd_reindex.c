@@ -44,7 +44,7 @@ static int settle_all(const char *home, struct tally *tally, struct error *err) 
         if (owner_lives(&rundir, &pid))
             tally->n_living++;
         else
-            tally->n_settled += supervisor_settle(&rundir);
+            tally->n_settled += supervisor_settle(&rundir, SETTLE_PATIENTLY);
     }
     return 0;
 }

@@ -78,7 +78,7 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
         return 0;
     }
     record_release(record);
-    supervisor_settle(rundir);
+    supervisor_settle(rundir, SETTLE_PATIENTLY);
     if (record_read(record, rundir, err))
         return -1;
     if (!state_is_final(record->state) && is_here(record) && !owner_lives(rundir, &pid))

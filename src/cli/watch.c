@@ -383,7 +383,7 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     if (!state_is_final(w->record->state) && !owner_lives(w->rundir, &pid)) {
         read_journal(w); /* the owner may have gone right after its last line */
         if (!state_is_final(w->record->state))
-            supervisor_settle(w->rundir);
+            supervisor_settle(w->rundir, SETTLE_PATIENTLY);
         look(w);
         if (!state_is_final(w->record->state) && !has_more(w))
             finish(w, WATCH_LEFT); /* another host's run, or one that cannot be written to */

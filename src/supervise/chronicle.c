@@ -204,6 +204,14 @@ void chronicle_checked(struct journal *journal, size_t listeners, unsigned cgrou
     journal_end(journal, JOURNAL_SOON);
 }
 
+void chronicle_groups_left(struct journal *journal, unsigned cgroups) {
+    struct json *json = journal_begin(journal, "checked");
+
+    json_key(json, "cgroups");
+    json_int(json, cgroups);
+    journal_end(journal, JOURNAL_SOON);
+}
+
 void chronicle_left(struct journal *journal, const char *sentence) {
     struct json *json = journal_begin(journal, "checked");
 

@@ -54,6 +54,9 @@ void chronicle_attempt_failed(struct journal *journal, const struct chronicle_en
 #define CHRONICLE_NOT_LOOKED_FOR SIZE_MAX /* the keeper does not know the run's ports */
 void chronicle_checked(struct journal *journal, size_t listeners, unsigned cgroups);
 
+/* Of a run that lost its supervisor and its keeper: processes in so many groups do not end. */
+void chronicle_groups_left(struct journal *journal, unsigned cgroups);
+
 /* Nobody could look, and this sentence says what there may be. */
 void chronicle_left(struct journal *journal, const char *sentence);
 

@@ -129,20 +129,21 @@ static bool is_over(const char *home, uint64_t run) {
 }
 
 /* Ends what is left of a run without an owner, and frees what it holds. */
-static void settle_dead(const char *home, uint64_t run) {
+static void settle_dead(const char *home, uint64_t run, enum settling settling) {
     AUTO(arena) arena = ARENA_INIT;
     struct rundir rundir;
     struct error err;
 
     if (!ledger_run_lives(home, run) &&
         rundir_open(home, (unsigned long)run, &arena, &rundir, &err) == 0)
-        supervisor_settle(&rundir);
+        supervisor_settle(&rundir, settling);
 }
 
-static void settle_holders(const char *home, const struct ledger_view *view) {
+static void settle_holders(const char *home, const struct ledger_view *view,
+                           enum settling settling) {
     for (size_t i = 0; i < view->holds.len; i++)
         if (i == 0 || view->holds.items[i].run != view->holds.items[i - 1].run)
-            settle_dead(home, view->holds.items[i].run);
+            settle_dead(home, view->holds.items[i].run, settling);
 }
 
 /* ---- looking ---- */
@@ -184,7 +185,7 @@ int queue_look(const char *home, struct ledger_view *view, struct error *err) {
     ledger_close(ledger);
     if (status)
         return -1;
-    settle_holders(home, view);
+    settle_holders(home, view, SETTLE_PATIENTLY);
     for (size_t i = 0; i < view->queue.len; i++)
         if (ledger_run_lives(home, view->queue.items[i].run))
             view->queue.items[kept++] = view->queue.items[i];
@@ -436,7 +437,7 @@ static int look(struct queue *queue, struct decision *decision, struct error *er
     if (own != NOWHERE)
         decide(queue, &view, (size_t)own, decision, NULL);
     if (own == NOWHERE || decision->fit == FIT_NOW || somebody_is_gone(queue, &view, (size_t)own)) {
-        settle_holders(queue->options.home, &view);
+        settle_holders(queue->options.home, &view, SETTLE_IN_PASSING);
         status = take_turn(queue, decision, err);
     }
     if (status == 0 && decision->fit == FIT_LATER)

@@ -60,10 +60,17 @@ MUST_CHECK int supervisor_take_over(const struct plan *plan,
                                     const struct supervisor_options *options,
                                     const struct rundir *rundir, struct error *err);
 
+/* How long one waits for processes that do not end: they may be asleep in the kernel, or frozen. */
+enum settling {
+    SETTLE_PATIENTLY,  /* for seconds; then the end is written all the same */
+    SETTLE_IN_PASSING, /* not at all: who looks again and again tries again then */
+};
+
 /* A run whose supervisor and keeper are both gone without a word gets its end written: killed,
- * or the machine went down. Does nothing for a run that lives, is over, is another host's, or
- * has its tasks elsewhere, where they go on.
+ * or the machine went down. Does nothing for a run that lives, is another host's, or has its tasks
+ * elsewhere, where they go on. Of one that is over, what is left of its processes is ended, and
+ * what it holds is free then.
  * Returns whether it wrote something. */
-bool supervisor_settle(const struct rundir *rundir);
+bool supervisor_settle(const struct rundir *rundir, enum settling settling);
 
 #endif

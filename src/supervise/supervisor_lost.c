@@ -10,28 +10,51 @@
 #include "supervise/supervisor_state.h"
 #include "supervise/tracker.h"
 
-void supervisor_write_lost_end(const struct rundir *rundir, const char *reason, bool was_swept) {
-    unsigned cgroups;
-    struct run_record record;
+enum { CLEAR_MS = 2000 };
+
+/* Ends what is left of the run in its control groups, and frees what is reserved for it if nothing
+ * is: what lives in them still uses it. Returns how many groups are left. */
+static unsigned free_what_is_left(const struct rundir *rundir, const struct run_record *record,
+                                  enum settling settling) {
+    const unsigned most_ms = settling == SETTLE_PATIENTLY ? CLEAR_MS : 0;
+    const unsigned cgroups = record->uuid ? cgroups_clear(record->uuid, most_ms) : 0;
+
+    if (cgroups == 0)
+        queue_forget(rundir);
+    return cgroups;
+}
+
+/* False: not yet, as something of it still lives, and the caller does not wait for it. */
+static bool write_lost_end(const struct rundir *rundir, const struct run_record *record,
+                           const char *reason, bool was_swept, enum settling settling) {
+    const unsigned cgroups = free_what_is_left(rundir, record, settling);
     struct journal journal;
+    struct error err;
+
+    if ((cgroups > 0 && settling == SETTLE_IN_PASSING) ||
+        journal_reopen(&journal, rundir, record->seq, tracker_elapsed_s(record), &err))
+        return false;
+    journal.attempt = record_attempt(record);
+    if (was_swept)
+        chronicle_checked(&journal, CHRONICLE_NOT_LOOKED_FOR, cgroups);
+    else if (cgroups > 0)
+        chronicle_groups_left(&journal, cgroups);
+    chronicle_end(&journal, &(struct chronicle_end){ .state = STATE_FAILED,
+                                                     .reason = reason,
+                                                     .first_failed = -1,
+                                                     .exit_status = SUPERVISOR_FAILED });
+    journal_close(&journal);
+    return true;
+}
+
+void supervisor_write_lost_end(const struct rundir *rundir, const char *reason, bool was_swept) {
+    struct run_record record;
     struct error err;
 
     if (record_read(&record, rundir, &err))
         return;
-    if (!state_is_final(record.state) &&
-        journal_reopen(&journal, rundir, record.seq, tracker_elapsed_s(&record), &err) == 0) {
-        cgroups = record.uuid ? cgroups_clear(record.uuid) : 0;
-        if (cgroups == 0)
-            queue_forget(rundir); /* else what lives in them still uses it */
-        journal.attempt = record_attempt(&record);
-        if (was_swept)
-            chronicle_checked(&journal, CHRONICLE_NOT_LOOKED_FOR, cgroups);
-        chronicle_end(&journal, &(struct chronicle_end){ .state = STATE_FAILED,
-                                                         .reason = reason,
-                                                         .first_failed = -1,
-                                                         .exit_status = SUPERVISOR_FAILED });
-        journal_close(&journal);
-    }
+    if (!state_is_final(record.state))
+        write_lost_end(rundir, &record, reason, was_swept, SETTLE_PATIENTLY);
     record_release(&record);
 }
 
@@ -44,7 +67,7 @@ static const char *loss_of(const struct run_record *record, bool same_boot) {
     return "the supervisor and its keeper were killed";
 }
 
-bool supervisor_settle(const struct rundir *rundir) {
+bool supervisor_settle(const struct rundir *rundir, enum settling settling) {
     struct run_record record;
     struct error err;
     char host[HOST_TEXT], boot[BOOT_TEXT];
@@ -58,9 +81,11 @@ bool supervisor_settle(const struct rundir *rundir) {
         bool is_ours = record.host && strcmp(record.host, host_name(host)) == 0;
         bool same_boot = record.boot_id && strcmp(record.boot_id, boot_id(boot)) == 0;
 
-        settles = is_ours && !state_is_final(record.state) && !record.backend;
-        if (settles)
-            supervisor_write_lost_end(rundir, loss_of(&record, same_boot), !same_boot);
+        if (is_ours && !record.backend && state_is_final(record.state))
+            free_what_is_left(rundir, &record, SETTLE_IN_PASSING); /* it was waited for before */
+        else if (is_ours && !record.backend)
+            settles =
+                write_lost_end(rundir, &record, loss_of(&record, same_boot), !same_boot, settling);
         record_release(&record);
     }
     close(lock);

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -273,6 +274,86 @@ def test_who_only_looks_at_the_machine_settles_too(scenario):
     assert not lives(daemon)
     assert say(scenario, "ps", "-a")[0] == 0, "which settles the one that reserved nothing"
     assert groups_of(scenario, first) + groups_of(scenario, second) == []
+
+
+@limits_hold
+def test_what_a_dead_run_left_counts_also_in_a_ledger_that_is_made_again(scenario):
+    """Nothing but its control groups tells of what it has detached: the lock is free, the ledger lost."""
+    n = cores(scenario)
+    head = f"environment:\n  resources:\n    cpu: {{requests: {n}, limits: {n}}}\n"
+    first = detached(scenario, scenario.job(scenario.python(DAEMON), head=head))
+    daemon = int(scenario.wait_for("daemon")[0].read_text())
+    kill_both(scenario, first)
+    for path in scenario.home.glob("myelin.db*"):
+        path.unlink()
+    assert lives(daemon)
+    looks = scenario.script(f"tr -d '\\0' < /proc/{daemon}/cmdline 2>&- | grep -q . && echo lives || echo gone", name="looks.sh")
+    ended = scenario.run(asking(scenario, looks, name="second.yml", cpu=n))
+    assert ended.status == 0 and ended.lines_of("master.0") == ["gone"], ended
+    assert statuses(scenario, first)[-1] == "failed"
+
+
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.fixture
+def freezer():
+    """A control group whose processes do not even die until it thaws: as those that sleep in the kernel."""
+    if os.geteuid() != 0 or not (FREEZER / "tasks").exists():
+        pytest.skip("needs root and the freezer of cgroup v1")
+    group = pathlib.Path(tempfile.mkdtemp(prefix="frozen-", dir=FREEZER))
+    try:
+        yield group
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        deadline = time.monotonic() + 10
+        while (group / "tasks").read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        group.rmdir()
+
+
+@limits_hold
+def test_what_does_not_die_keeps_what_it_uses_and_gives_it_back_when_it_does(scenario, freezer):
+    n = cores(scenario)
+    head = f"environment:\n  resources:\n    cpu: {{requests: {n}, limits: {n}}}\n"
+    first = detached(scenario, scenario.job(scenario.python(DAEMON), head=head))
+    daemon = int(scenario.wait_for("daemon")[0].read_text())
+    (freezer / "cgroup.procs").write_text(str(daemon))
+    (freezer / "freezer.state").write_text("FROZEN")
+    kill_both(scenario, first)
+    second = detached(scenario, asking(scenario, "true", name="second.yml", cpu=n))
+    for _ in range(2):
+        began = time.monotonic()
+        assert node(scenario)["resources"]["cpu"]["reserved"] == n
+        assert time.monotonic() - began < 8, "nobody waits long for what does not die"
+    assert statuses(scenario, first)[-1] == "failed" and "starting" not in statuses(scenario, second)
+    assert [event["cgroups"] > 0 for event in events(scenario, first) if event["event"] == "checked"] == [True]
+    (freezer / "freezer.state").write_text("THAWED")
+    assert wait_for_end(scenario, second) == "succeeded"
+    assert groups_of(scenario, first) == [] and held(scenario) == {}
+
+
+@pytest.mark.parametrize("from_ledger", [True, False], ids=["of the ledger", "of its own journal"])
+def test_after_a_reboot_a_run_is_told_as_lost_with_the_machine_and_holds_nothing(scenario, from_ledger):
+    run = start_doomed(scenario)
+    kill_both(scenario, run)
+    journal = scenario.home / "runs" / str(run) / "events.jsonl"
+    (boot,) = [event["boot_id"] for event in events(scenario, run) if event["event"] == "created"]
+    journal.write_text(journal.read_text().replace(boot, "11111111-2222-3333-4444-555555555555"))
+    if from_ledger:
+        with sqlite3.connect(scenario.home / "myelin.db") as ledger:
+            assert ledger.execute("UPDATE reservations SET boot = 'before'").rowcount == 1
+        ledger.close()
+    else:
+        for path in scenario.home.glob("myelin.db*"):
+            path.unlink()
+    ended = scenario.run(asking(scenario, "true", name="second.yml", cpu=cores(scenario)))
+    assert ended.status == 0, ended
+    code, out, err = say(scenario, "status", run, "--json")
+    assert code == 0 and json.loads(out)["status"] == "failed", out + err
+    assert json.loads(out)["reason"] == "the machine went down while the run was going on", out
+    assert [event for event in events(scenario, run) if event["event"] == "checked"][-1]["processes"] == 0
+    assert held(scenario) == {}
 
 
 # -- a ledger that somebody does not let go of

@@ -16,13 +16,13 @@
 #include "backend/local/ceiling.h"
 #include "backend/local/cgroup_tree.h"
 #include "backend/local/scope.h"
+#include "base/clock.h"
 
 enum {
     MIB = 1024 * 1024,
     CPU_PERIOD_US = 100 * 1000, /* the kernel's own */
     CPU_QUOTA_LEAST_US = 1000,  /* what the kernel takes */
     CLAIM_TRIES = 50,
-    CLEAR_TRIES = 100,
     CLEAR_PAUSE_MS = 10,
     ALL_CONTROLLERS = (1 << CONTROLLER_COUNT) - 1,
 };
@@ -573,10 +573,11 @@ bool cgroups_are_left(const char *id) {
     return look_for(id, CGROUP_COUNT_ALL) > 0;
 }
 
-unsigned cgroups_clear(const char *id) {
+unsigned cgroups_clear(const char *id, unsigned most_ms) {
+    const int64_t until_us = clock_monotonic_us() + most_ms * INT64_C(1000);
     unsigned left = look_for(id, CGROUP_CLEAR_ALL);
 
-    for (int i = 0; left && i < CLEAR_TRIES; i++) {
+    while (left && clock_monotonic_us() < until_us) {
         cgroup_pause(CLEAR_PAUSE_MS);
         left = look_for(id, CGROUP_CLEAR_ALL);
     }

@@ -70,8 +70,9 @@ bool cgroups_remove(struct cgroups *groups);
 const char *cgroups_missing(const struct cgroups *groups, enum resource resource);
 
 /* Ends what lives in the groups of a run that has no supervisor any more, and removes them,
- * wherever in the trees they are. Takes some seconds at most. Returns how many groups are left. */
-unsigned cgroups_clear(const char *id);
+ * wherever in the trees they are: once, and again until none is left or the time is over. Returns
+ * how many groups are left. */
+unsigned cgroups_clear(const char *id, unsigned most_ms);
 /* Whether there are groups of such a run, anywhere in the trees. */
 bool cgroups_are_left(const char *id);
 /* How many groups of the run there are, in the trees that the caller would use. */

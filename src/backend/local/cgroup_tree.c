@@ -305,15 +305,16 @@ static void kill_within(int run, const char *name) {
     closedir(list);
 }
 
-/* Removes the group if its owner is gone. Returns whether it is still there. */
-static bool remove_dead(int parent, const char *name) {
+/* Removes the group if its owner is gone. Returns whether it is still there, after so many tries to
+ * end what lives in it: what sleeps in the kernel, or is frozen, does not end. */
+static bool remove_dead(int parent, const char *name, int tries) {
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     bool is_left;
 
     if (fd < 0)
         return errno != ENOENT;
     is_left = flock(fd, LOCK_EX | LOCK_NB) < 0 || cgroup_remove(parent, name) != 0;
-    for (int i = 0; is_left && i < KILL_TRIES && flock(fd, LOCK_EX | LOCK_NB) == 0; i++) {
+    for (int i = 0; is_left && i < tries && flock(fd, LOCK_EX | LOCK_NB) == 0; i++) {
         kill_within(fd, name);
         cgroup_pause(KILL_PAUSE_MS);
         is_left = cgroup_remove(parent, name) != 0;
@@ -330,7 +331,7 @@ void cgroup_remove_stale(int parent, const char *except) {
         return;
     while ((entry = readdir(list)))
         if (is_of_a_run(entry->d_name) && strcmp(entry->d_name, except) != 0)
-            remove_dead(parent, entry->d_name);
+            remove_dead(parent, entry->d_name, KILL_TRIES);
     closedir(list);
 }
 
@@ -338,7 +339,7 @@ void cgroup_remove_stale(int parent, const char *except) {
 static bool holds(int directory, const char *name, enum cgroup_search search) {
     if (faccessat(directory, name, F_OK, 0) < 0)
         return false;
-    return search != CGROUP_CLEAR_ALL || remove_dead(directory, name);
+    return search != CGROUP_CLEAR_ALL || remove_dead(directory, name, 1);
 }
 
 static unsigned holding_below(int parent, const char *below, const char *name,

@@ -58,7 +58,7 @@ void cgroup_place_v2(const struct cgroup_places *places, const char *const *cont
 enum cgroup_search {
     CGROUP_COUNT_NEAR, /* where the process's own group is; in the unified tree also above */
     CGROUP_COUNT_ALL,  /* in the whole tree, as far as it is seen from here */
-    CGROUP_CLEAR_ALL,  /* likewise; they are ended and removed, and those that stay are counted */
+    CGROUP_CLEAR_ALL,  /* likewise; they are killed once and removed; those that stay are counted */
 };
 
 /* How many groups of that name there are in the tree of the controller; NULL: in the unified
