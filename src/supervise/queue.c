@@ -46,9 +46,10 @@ struct queue {
     int change_fd;
     unsigned n_looks;
     bool is_over, has_told, has_blamed;
-    bool follows;   /* some of its tasks are not pinned, and there are CPUs to keep off */
-    int64_t looked; /* when a look last succeeded, in microseconds */
-    gpu_set *gpus;  /* by rank */
+    bool is_in_trouble; /* the last look failed of something that does not pass by itself */
+    bool follows;       /* some of its tasks are not pinned, and there are CPUs to keep off */
+    int64_t looked;     /* when a look last succeeded, in microseconds */
+    gpu_set *gpus;      /* by rank */
     struct layout layout;
     struct pinning pinning;
     struct placement placement;
@@ -457,6 +458,25 @@ static void look_again(struct queue *queue, struct error *err) {
     queue->observer.waits(queue->observer.context, queue->why);
 }
 
+/* The ledger is damaged, its disk is full, it cannot be written: somebody can mend that, and until
+ * then the run keeps its place. */
+static void wait_for_mending(struct queue *queue, const struct error *err) {
+    if (queue->is_in_trouble)
+        return;
+    queue->is_in_trouble = true;
+    snprintf(queue->why, sizeof queue->why, "waiting until it is mended: %s", err->message);
+    queue->observer.waits(queue->observer.context, queue->why);
+}
+
+static void on_trouble(struct queue *queue, struct error *err) {
+    if (err->code == ERROR_UNAVAILABLE)
+        look_again(queue, err);
+    else if (err->code == ERROR_NOT_FOUND) /* the home, and with it the run itself */
+        refuse(queue, err->message);
+    else
+        wait_for_mending(queue, err);
+}
+
 static void on_look(evutil_socket_t fd, short what, void *context) {
     struct queue *queue = context;
     struct decision decision;
@@ -470,13 +490,12 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     /* Not all at the same moment, however they were woken. */
     arm(queue->look_event, LOOK_EVERY_MS + (uint32_t)(queue->run * 37 % 100));
     if (look(queue, &decision, &err)) {
-        if (err.code == ERROR_UNAVAILABLE)
-            look_again(queue, &err);
-        else
-            refuse(queue, err.message);
+        on_trouble(queue, &err);
         return;
     }
     queue->looked = clock_monotonic_us();
+    if (queue->is_in_trouble) /* what it waits for now is told anew */
+        queue->is_in_trouble = queue->has_told = false;
     if (decision.fit == FIT_NOW) {
         queue->follows = queue->pinning.n_pins < queue->options.plan->n_tasks &&
                          cpus_count(&queue->pinning.allowed) > 1 && queue->layout.is_this_machine;

@@ -8,7 +8,9 @@
  *   queue_enter ─► queue_new: looks ─┬─► placed  ...  queue_free gives back
  *                          ▲         ├─► waits ── a change, or half a second ──┐
  *                          └─────────┼─────────────────────────────────────────┘
- *                                    └─► refused: the ledger fails, the time is over
+ *                                    └─► refused: it never fits, the time is over
+ *
+ * A ledger that fails is waited for as well: it says so, and keeps its place.
  *
  * While it runs, tasks of its that are not pinned are kept off the CPUs to which others are, as
  * those come and go.

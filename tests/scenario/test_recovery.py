@@ -98,6 +98,32 @@ def test_reindex_puts_a_damaged_ledger_aside_and_living_runs_keep_what_they_hold
     let_go(scenario, run)
 
 
+def test_a_run_that_waits_keeps_its_place_while_the_ledger_is_damaged(scenario):
+    n = cores(scenario)
+    first = detached(scenario, asking(scenario, scenario.script(UNTIL_GO), cpu=n))
+    scenario.wait_for("up")
+    second = detached(scenario, asking(scenario, "true", name="second.yml", cpu=1))
+    wait_for_status(scenario, second, "scheduled")
+    for path in scenario.home.glob("myelin.db*"):  # of the size that they have: a part is mapped
+        with open(path, "r+b") as file:
+            file.write(b"rubbish " * (path.stat().st_size // 8))
+
+    def told():
+        return [event["message"] for event in events(scenario, second)
+                if event["event"] == "notice" and "is damaged" in event["message"]]
+
+    deadline = time.monotonic() + 20
+    while not told():
+        assert time.monotonic() < deadline, events(scenario, second)
+        time.sleep(0.02)
+    time.sleep(1.5)  # some looks more
+    assert len(told()) == 1 and "'myelin reindex'" in told()[0], told()
+    assert statuses(scenario, second)[-1] not in ("failed", "starting")
+    code, out, err = reindex(scenario)
+    assert code == 0 and "1 run holds something, 1 waits" in out, out + err
+    let_go(scenario, first, second)
+
+
 def test_a_damaged_ledger_is_told_with_the_way_out(scenario):
     scenario.home.mkdir()
     damage(scenario)
