@@ -16,6 +16,8 @@
 #include "store/owner.h"
 #include "store/request.h"
 
+extern const struct command command_run;
+
 enum { RECORD_MOST = INT_MAX };
 
 /* The old run, and what is needed of it. */
@@ -201,6 +203,30 @@ int anew_kept_options(const struct rundir *rundir, const struct request *request
     *out = given;
     *n = request->options.len;
     return 0;
+}
+
+int kept_run_load(const struct rundir *rundir, struct kept_run *out, struct error *err) {
+    struct kept_run kept = { .in = { .command = &command_run } };
+    struct given_option *given;
+
+    if (request_read(rundir, &kept.request, err))
+        return -1;
+    if (anew_kept_options(rundir, &kept.request, kept.in.command, &kept.arena, &given,
+                          &kept.in.n_given, err)) {
+        request_release(&kept.request);
+        arena_release(&kept.arena);
+        return -1;
+    }
+    kept.in.given = given;
+    load(&kept.in, NULL, &kept.loaded);
+    *out = kept;
+    return 0;
+}
+
+void kept_run_release(struct kept_run *kept) {
+    loaded_release(&kept->loaded);
+    request_release(&kept->request);
+    arena_release(&kept->arena);
 }
 
 /* The options that the old run kept, then those of the command line. */

@@ -24,6 +24,16 @@ MUST_CHECK int anew_kept_options(const struct rundir *rundir, const struct reque
                                  const struct command *command, struct arena *arena,
                                  struct given_option **out, size_t *n, struct error *err);
 
+/* What a run was started with, compiled again from what it kept. */
+struct kept_run {
+    struct arena arena;
+    struct request request;
+    struct invocation in; /* of `run`, with the options that were kept */
+    struct loaded loaded; /* without a plan where the files say something else by now */
+};
+MUST_CHECK int kept_run_load(const struct rundir *rundir, struct kept_run *out, struct error *err);
+void kept_run_release(struct kept_run *kept);
+
 /* Returns the exit status. */
 int anew(const struct invocation *in, enum origin_manner manner);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/anew.h"
 #include "cli/runs.h"
 #include "store/owner.h"
 
@@ -63,15 +64,72 @@ static int decide(struct answering *answering, const struct situation *situation
     return 0;
 }
 
-static int answer_for_waiting(struct answering *answering, size_t i, struct answer *out,
-                              struct error *err) {
+/* What only the file tells: which task finds no room, and what to change. queue[i] is the plan
+ * under these terms, which ask for `demand`. */
+static void explain_by_plan(struct answering *answering, const struct situation *situation,
+                            size_t i, const struct plan *plan, const struct demand_terms *terms,
+                            const struct demand *demand, struct answer *out) {
+    struct demand_terms without_cpu = *terms;
+    struct remedy remedies[REMEDIES_MOST];
+    size_t n;
+
+    if (out->kind != ANSWER_WAITS)
+        return;
+    if (out->decision.is_blocked) {
+        const uint32_t rank = demand->ranks[out->decision.blocked.at];
+        const struct task_name name = task_name(&plan->tasks[rank]);
+
+        out->blocked_task = arena_text(&answering->arena, name.text, strlen(name.text));
+    }
+    n = sched_remedies(situation, i, plan, terms, remedies);
+    out->has_remedy = n > 0;
+    if (n > 0)
+        out->remedy = remedies[0];
+    for (size_t k = 0; k < n; k++)
+        if (remedies[k].kind == REMEDY_FEWER && remedies[k].role == ROLE_WORKER)
+            out->fewer_workers = remedies[k].n;
+    without_cpu.leaves_out[RESOURCE_CPU] = true;
+    out->oversubscribing_helps =
+        !terms->leaves_out[RESOURCE_CPU] && sched_starts_with(situation, i, plan, &without_cpu);
+}
+
+static bool are_equal(const struct demand *a, const struct demand *b) {
+    return a->n_groups == b->n_groups &&
+           memcmp(a->groups, b->groups, a->n_groups * sizeof *a->groups) == 0;
+}
+
+/* The same of a run, if the files that it kept still ask for what the ledger says. */
+static void explain_by_kept(struct answering *answering, const struct situation *situation,
+                            size_t i, const struct rundir *rundir, struct answer *out) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct kept_run kept;
+    struct demand demand;
+    struct error ignored;
+
+    if (kept_run_load(rundir, &kept, &ignored))
+        return;
+    if (kept.loaded.plan) {
+        const struct demand_terms terms = reserving_terms(&kept.in);
+
+        demand_of_plan(kept.loaded.plan, &terms, &arena, &demand);
+        if (are_equal(&demand, &situation->queue[i].demand))
+            explain_by_plan(answering, situation, i, kept.loaded.plan, &terms, &demand, out);
+    }
+    kept_run_release(&kept);
+}
+
+static int answer_for_waiting(struct answering *answering, const struct rundir *rundir, size_t i,
+                              struct answer *out, struct error *err) {
     const struct situation situation = queue_situation(&answering->view, &answering->machine, NULL);
 
     sched_decide(&situation, i, &out->decision, NULL);
     out->waits_s = now_s() - answering->view.queue.items[i].since;
     if (!(out->waits_s >= 0 && out->waits_s < SECONDS_MOST))
         out->waits_s = 0; /* the wall clock was set back, or the ledger is not to be believed */
-    return decide(answering, &situation, i, out, err);
+    if (decide(answering, &situation, i, out, err))
+        return -1;
+    explain_by_kept(answering, &situation, i, rundir, out);
+    return 0;
 }
 
 /* The cluster decides when it starts. */
@@ -124,19 +182,8 @@ int answer_for_run(struct answering *answering, const struct rundir *rundir, str
                             .waits_s = -1 };
     for (size_t i = 0; i < answering->view.queue.len; i++)
         if (answering->view.queue.items[i].run == out->run)
-            return answer_for_waiting(answering, i, out, err);
+            return answer_for_waiting(answering, rundir, i, out, err);
     return answer_for_other(answering, rundir, out, err);
-}
-
-static void find_remedy(struct answering *answering, struct reserving *reserving,
-                        struct answer *out) {
-    const struct decision *decision = &out->decision;
-
-    out->n_workers = reserving->plan->n_role[ROLE_WORKER];
-    out->fewer_workers = reserving_fewer_workers(reserving, &answering->view);
-    out->oversubscribing_helps = decision->is_short[RESOURCE_CPU] && decision->n_ahead == 0 &&
-                                 !decision->is_short[RESOURCE_MEMORY] &&
-                                 !decision->is_short[RESOURCE_GPU];
 }
 
 int answer_for_file(struct answering *answering, struct reserving *reserving, const char *home,
@@ -158,8 +205,8 @@ int answer_for_file(struct answering *answering, struct reserving *reserving, co
     situation = queue_situation(&answering->view, &reserving->machine, &self);
     if (decide(answering, &situation, situation.n_queue - 1, out, err))
         return -1;
-    if (out->kind == ANSWER_WAITS)
-        find_remedy(answering, reserving, out);
+    explain_by_plan(answering, &situation, situation.n_queue - 1, reserving->plan,
+                    &reserving->terms, &reserving->demand, out);
     return 0;
 }
 
@@ -171,8 +218,26 @@ static const char *ordinal_end(size_t n) {
     return n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
 }
 
+/* "  worker.1 is the first that finds no room: it asks for 1 CPU, and 0.5 is left". */
+static void print_blocked(const struct answer *answer) {
+    const struct blocked *blocked = &answer->decision.blocked;
+
+    if (!answer->blocked_task)
+        return;
+    printf("  %s is the first that finds no room: ", answer->blocked_task);
+    if (blocked->resource == RESOURCE_COUNT)
+        puts("no machine has all that it asks for");
+    else
+        printf("it asks for %s, and %s %s left\n",
+               amount_text(blocked->resource, blocked->needed).text,
+               blocked->left ? milli_text(blocked->left).text : "none",
+               blocked->left > 1000 ? "are" : "is");
+}
+
 /* "  cpu: needs 2 of 4: 1 is free, run 12 holds 3 since 3m", for each that is asked for. */
-static void print_resources(const struct answering *answering, const struct decision *decision) {
+static void print_resources(const struct answering *answering, const struct answer *answer) {
+    const struct decision *decision = &answer->decision;
+
     for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
         AUTO(buf) text = BUF_INIT(BLOCKED_MOST);
         struct error err;
@@ -184,18 +249,31 @@ static void print_resources(const struct answering *answering, const struct deci
         printf(" of %s: %s%s\n", milli_text(decision->capacity[r]).text, text.data,
                decision->is_short[r] ? "" : "; that is enough");
     }
+    print_blocked(answer);
     if (decision->n_ahead > 0)
         printf("  run %" PRIu64 " is first in the queue, and nobody overtakes it\n",
                decision->head);
 }
 
+static void print_remedy(const struct remedy *remedy) {
+    const char *role = role_name(remedy->role);
+
+    if (remedy->kind == REMEDY_FEWER)
+        printf("  with n_%s%s: %u instead of %u it would start now\n", role,
+               remedy->role == ROLE_WORKER ? "s" : "", remedy->n, remedy->n_before);
+    else
+        printf("  with %s: {requests: %s} instead of %s for %s %s it would start now\n",
+               resource_name(remedy->resource), milli_text(remedy->amount).text,
+               milli_text(remedy->most_before).text, remedy->role == ROLE_MASTER ? "the" : "each",
+               role);
+}
+
 static void print_ways_out(const struct answer *answer) {
     if (answer->starts_after)
         printf("  it starts as soon as run %" PRIu64 " ends\n", answer->starts_after);
-    if (answer->fewer_workers > 0)
-        printf("  with n_workers: %u instead of %u it would start now\n", answer->fewer_workers,
-               answer->n_workers);
-    else if (answer->oversubscribing_helps)
+    if (answer->has_remedy)
+        print_remedy(&answer->remedy);
+    if (answer->oversubscribing_helps)
         puts("  with --oversubscribe it would start now");
 }
 
@@ -240,7 +318,7 @@ static void print_of_run(const struct answering *answering, const struct answer 
     }
     printf("waits since %s; it is the %zu%s of %zu in the queue\n", span_text(answer->waits_s).text,
            answer->position, ordinal_end(answer->position), answer->n_queue);
-    print_resources(answering, &answer->decision);
+    print_resources(answering, answer);
     if (answer->kind == ANSWER_STARTS)
         puts("  its turn has come: it is about to start");
     print_ways_out(answer);
@@ -254,7 +332,7 @@ static void print_of_file(const struct answering *answering, const struct answer
                ordinal_end(answer->position));
     else
         printf("it would start now%s\n", answer->position ? "" : ": it reserves nothing");
-    print_resources(answering, &answer->decision);
+    print_resources(answering, answer);
     print_ways_out(answer);
 }
 
@@ -326,6 +404,36 @@ static void write_resources(struct json *json, const struct answering *answering
     json_end(json);
 }
 
+static void write_remedy(struct json *json, const struct answer *answer) {
+    const struct remedy *remedy = &answer->remedy;
+    const bool is_less = remedy->kind == REMEDY_LESS;
+
+    json_key(json, "change");
+    if (!answer->has_remedy) {
+        json_null(json);
+        return;
+    }
+    json_object(json);
+    json_key(json, "role");
+    json_text(json, role_name(remedy->role));
+    json_key(json, "resource");
+    json_text(json, is_less ? resource_name(remedy->resource) : NULL);
+    json_milli(json, "from", is_less ? remedy->most_before : remedy->n_before * INT64_C(1000));
+    json_milli(json, "to", is_less ? remedy->amount : remedy->n * INT64_C(1000));
+    json_end(json);
+}
+
+static void write_blocked(struct json *json, const struct answer *answer) {
+    const struct decision *decision = &answer->decision;
+
+    json_key(json, "blocked_task");
+    json_text(json, answer->blocked_task);
+    json_key(json, "blocked_by");
+    json_text(json, decision->is_blocked && decision->blocked.resource < RESOURCE_COUNT
+                        ? resource_name(decision->blocked.resource)
+                        : NULL);
+}
+
 static void write_holds(struct json *json, const struct answer *answer) {
     json_key(json, "holds");
     json_object(json);
@@ -360,6 +468,8 @@ void answer_write_json(struct json *json, const struct answering *answering,
     write_number(json, "starts_after", answer->starts_after);
     write_resources(json, answering, decision);
     write_holds(json, answer);
+    write_blocked(json, answer);
+    write_remedy(json, answer);
     write_number(json, "fewer_workers", answer->fewer_workers);
     json_key(json, "oversubscribing_helps");
     json_bool(json, answer->oversubscribing_helps);

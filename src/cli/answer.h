@@ -10,6 +10,7 @@
 #include "cli/reserve.h"
 #include "codec/json.h"
 #include "model/state.h"
+#include "sched/remedy.h"
 #include "supervise/blocked.h"
 
 enum answer_kind {
@@ -34,8 +35,11 @@ struct answer {
     struct decision decision; /* needs nothing where nothing is reserved */
     uint64_t starts_after;    /* the one run whose end would be enough, or 0 */
 
-    /* Of a file that would wait. */
-    uint32_t n_workers, fewer_workers; /* with so many it would start now, or 0 */
+    /* Of what waits, as far as its file is known. */
+    const char *blocked_task; /* the first that finds no room, or NULL */
+    bool has_remedy;
+    struct remedy remedy;   /* the smallest change to the file with which it would start now */
+    uint32_t fewer_workers; /* with so many it would start now, or 0 */
     bool oversubscribing_helps;
 
     milli holds[RESOURCE_COUNT];          /* of a run that goes on */

@@ -159,13 +159,15 @@ const struct command command_why = {
     .summary = "say why runs wait, or whether a file would have to",
     .description =
         "Of a run that waits it says, for each resource, what is needed, what is free, who holds "
-        "the rest since when, its place in the queue, and whose end would let it start.\n"
+        "the rest since when; which task is the first that finds no room; its place in the queue, "
+        "and whose end would let it start; and the smallest change to its file with which it would "
+        "not have to wait: fewer workers or parameter servers, or a smaller request.\n"
         "\n"
         "Of a run that waits on a cluster it says how far its pods are, what the scheduler says of "
         "them, and which gang has the turn to be placed; for that it asks the cluster.\n"
         "\n"
-        "Of a file it says the same as if it were started now, and with how many workers it would "
-        "not have to wait. Every answer comes from the function that places the runs.\n"
+        "Of a file it says the same as if it were started now. Every answer comes from the "
+        "function that places the runs, the change included: it was tried.\n"
         "\n"
         "Without an operand it tells of every run that waits on this machine. What exists as a "
         "file is taken as "

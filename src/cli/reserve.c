@@ -5,21 +5,22 @@
 
 #include "supervise/blocked.h"
 
-static void read_terms(const struct invocation *in, struct demand_terms *terms) {
-    *terms = (struct demand_terms){ 0 };
-    terms->leaves_out[RESOURCE_CPU] = invocation_has(in, "oversubscribe");
+struct demand_terms reserving_terms(const struct invocation *in) {
+    struct demand_terms terms = { 0 };
+
+    terms.leaves_out[RESOURCE_CPU] = invocation_has(in, "oversubscribe");
     for (size_t i = 0; i < in->n_given; i++)
         if (strcmp(in->given[i].option->name, "without") == 0)
-            terms
-                ->leaves_out[strcmp(in->given[i].value, "gpu") == 0 ? RESOURCE_GPU : RESOURCE_TPU] =
+            terms.leaves_out[strcmp(in->given[i].value, "gpu") == 0 ? RESOURCE_GPU : RESOURCE_TPU] =
                 true;
+    return terms;
 }
 
 void reserving_init(struct reserving *reserving, const struct invocation *in,
                     const struct plan *plan) {
     memset(reserving, 0, sizeof *reserving);
     reserving->plan = plan;
-    read_terms(in, &reserving->terms);
+    reserving->terms = reserving_terms(in);
     demand_of_plan(plan, &reserving->terms, &reserving->arena, &reserving->demand);
     if (reserving->demand.n_tasks > 0)
         inventory_read(reserving->demand.total[RESOURCE_GPU] > 0 ? INVENTORY_WHOLE
@@ -82,36 +83,4 @@ void reserving_pin(const struct reserving *reserving, const struct ledger_view *
     queue_read_layout(reserving->plan, &reserving->demand, &layout);
     pinning_choose(out, reserving->plan, &reserving->demand, &layout, view->holds.items,
                    view->holds.len);
-}
-
-static bool starts_with_workers(struct reserving *reserving, struct ledger_view *view, uint32_t n) {
-    AUTO(arena) arena = ARENA_INIT;
-    struct demand_terms terms = reserving->terms;
-    struct situation situation;
-    struct decision decision;
-    struct waiting fewer = { 0 };
-
-    terms.is_cut[ROLE_WORKER] = true;
-    terms.n_role[ROLE_WORKER] = n;
-    demand_of_plan(reserving->plan, &terms, &arena, &fewer.demand);
-    situation = queue_situation(view, &reserving->machine, &fewer);
-    sched_decide(&situation, situation.n_queue - 1, &decision, NULL);
-    return decision.fit == FIT_NOW;
-}
-
-uint32_t reserving_fewer_workers(struct reserving *reserving, struct ledger_view *view) {
-    uint32_t fits = 0, too_many = reserving->plan->n_role[ROLE_WORKER];
-
-    if (too_many < 2 || !starts_with_workers(reserving, view, 1))
-        return 0;
-    /* Fewer workers ask for less: what fits with n fits with fewer. */
-    for (fits = 1; too_many - fits > 1;) {
-        const uint32_t middle = fits + (too_many - fits) / 2;
-
-        if (starts_with_workers(reserving, view, middle))
-            fits = middle;
-        else
-            too_many = middle;
-    }
-    return fits;
 }

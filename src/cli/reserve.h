@@ -30,6 +30,9 @@ struct reserving {
     struct gpus gpus;
 };
 
+/* What the options leave out. */
+struct demand_terms reserving_terms(const struct invocation *in);
+
 /* Reads the options and works out what is asked for; looks at the machine only if something is. */
 void reserving_init(struct reserving *reserving, const struct invocation *in,
                     const struct plan *plan);
@@ -45,9 +48,5 @@ MUST_CHECK int reserving_decide(struct reserving *reserving, const char *home,
 /* Which CPUs its tasks would have for themselves; to be released. */
 void reserving_pin(const struct reserving *reserving, const struct ledger_view *view,
                    struct pinning *out);
-
-/* The largest number of workers with which it would start now, by the same decision; 0: not even
- * with one, or it has none that it could do without. */
-uint32_t reserving_fewer_workers(struct reserving *reserving, struct ledger_view *view);
 
 #endif

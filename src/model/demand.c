@@ -28,6 +28,8 @@ static bool ask(const struct task *task, const struct demand_terms *terms, struc
     for (enum resource i = 0; i < RESOURCE_COUNT; i++) {
         milli amount = resources_reserved(&task->profile->resources, i);
 
+        if (terms->is_capped[task->role][i] && amount > terms->most[task->role][i])
+            amount = terms->most[task->role][i];
         if (i == RESOURCE_GPU || i == RESOURCE_TPU)
             amount = (amount + 999) / 1000 * 1000;
         if (amount > AMOUNT_MOST)

@@ -38,6 +38,9 @@ struct demand_terms {
     bool leaves_out[RESOURCE_COUNT]; /* as if no task asked for it */
     bool is_cut[ROLE_COUNT];         /* as if the role had fewer tasks ... */
     uint32_t n_role[ROLE_COUNT];     /* ... namely so many */
+    /* As if no task of the role asked for more of the resource. */
+    bool is_capped[ROLE_COUNT][RESOURCE_COUNT];
+    milli most[ROLE_COUNT][RESOURCE_COUNT];
 };
 
 /* Requests, else limits; a part of a GPU counts as a whole one. Lives in the arena. */

@@ -162,7 +162,10 @@ static void give_spots(struct cluster *cluster, const struct demand *demand, uin
             cluster_give(cluster, spots[at].machine, demand->groups[g].amount, spots[at].gpus);
 }
 
-bool cluster_place(struct cluster *cluster, const struct demand *demand, struct spot *spots) {
+/* Places tasks in their order until one finds no room. Returns how many; with fewer than all,
+ * *stopped is the group of that one. */
+static uint32_t place_most(struct cluster *cluster, const struct demand *demand, struct spot *spots,
+                           size_t *stopped) {
     uint32_t placed = 0;
 
     for (size_t g = 0; g < demand->n_groups; g++) {
@@ -170,11 +173,41 @@ bool cluster_place(struct cluster *cluster, const struct demand *demand, struct 
 
         placed += n;
         if (n < demand->groups[g].n) {
-            give_spots(cluster, demand, placed, spots);
-            return false;
+            *stopped = g;
+            break;
         }
     }
-    return true;
+    return placed;
+}
+
+bool cluster_place(struct cluster *cluster, const struct demand *demand, struct spot *spots) {
+    size_t stopped;
+    const uint32_t placed = place_most(cluster, demand, spots, &stopped);
+
+    if (placed == demand->n_tasks)
+        return true;
+    give_spots(cluster, demand, placed, spots);
+    return false;
+}
+
+bool cluster_find_blocked(struct cluster *cluster, const struct demand *demand, struct spot *spots,
+                          struct blocked *out) {
+    size_t stopped = 0;
+    const uint32_t placed = place_most(cluster, demand, spots, &stopped);
+
+    if (placed < demand->n_tasks) {
+        const milli *amount = demand->groups[stopped].amount;
+
+        *out = (struct blocked){ .at = placed, .resource = RESOURCE_COUNT };
+        for (enum resource r = RESOURCE_COUNT; r-- > 0;)
+            if (amount[r] > 0 && cluster->tree[1].free[r] < amount[r]) {
+                out->resource = r;
+                out->needed = amount[r];
+                out->left = cluster->tree[1].free[r] > 0 ? cluster->tree[1].free[r] : 0;
+            }
+    }
+    give_spots(cluster, demand, placed, spots);
+    return placed < demand->n_tasks;
 }
 
 void cluster_unplace(struct cluster *cluster, const struct demand *demand,

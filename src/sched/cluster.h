@@ -43,6 +43,18 @@ void cluster_give(struct cluster *cluster, uint32_t machine, const milli amount[
 /* Places all tasks, writing one spot for each in the order of demand->ranks, and takes what they
  * ask for; or changes nothing and returns false. */
 bool cluster_place(struct cluster *cluster, const struct demand *demand, struct spot *spots);
+/* Where placing stops. */
+struct blocked {
+    uint32_t at;            /* the first task, in the order of demand->ranks, that finds no room */
+    enum resource resource; /* of which no machine has enough left for it; RESOURCE_COUNT: of each
+                             * some machine has, but none of all */
+    milli needed, left;     /* of that: for the task; on the machine that has the most */
+};
+
+/* What keeps a demand from being placed now; false: nothing does. Changes nothing. */
+bool cluster_find_blocked(struct cluster *cluster, const struct demand *demand, struct spot *spots,
+                          struct blocked *out);
+
 /* Gives back what cluster_place took. */
 void cluster_unplace(struct cluster *cluster, const struct demand *demand,
                      const struct spot *spots);

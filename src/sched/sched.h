@@ -9,6 +9,7 @@
  *   2. A gang is placed whole or not at all.
  *   3. Nobody starts before one that stands further ahead and waits.
  *   4. What an explanation names is what blocks: without it the gang starts.
+ *   5. What is told to change lets the file start (remedy.h).
  */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
@@ -45,6 +46,10 @@ struct decision {
     bool is_short[RESOURCE_COUNT];  /* needed is more than free; with FIT_NEVER: than there is */
     size_t n_ahead;                 /* those ahead that wait too */
     uint64_t head; /* the first of them: it may not be overtaken; with n_ahead > 0 */
+    /* With FIT_LATER: whether a task of it finds no room now, and which is the first. Else it only
+     * waits for those ahead. */
+    bool is_blocked;
+    struct blocked blocked;
 };
 
 /* Decides about queue[i]. With FIT_NOW one spot a task is written, in the order of its demand's

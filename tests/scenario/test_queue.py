@@ -298,12 +298,24 @@ def test_why_names_the_holder_the_place_in_the_queue_and_what_would_help(scenari
     assert code == 0 and "it would wait, as the 1st in the queue" in out, out
     assert f"run {first} holds" in out and f"it starts as soon as run {first} ends" in out, out
     assert "with n_workers: 2 instead of 4 it would start now" in out, out
+    assert "worker.2 is the first that finds no room: it asks for 0.25 CPUs, and none is left" in out, out
     fewer = scenario.write("fewer.yml", gang.read_text().replace("n_workers: 4", "n_workers: 2"))
     assert scenario.start("run", fewer).wait(timeout=30) == 0, "what why promised holds"
     second = detached(scenario, asking(scenario, "true", name="second.yml", cpu=n))
     wait_for_status(scenario, second, "scheduled")
     code, out, _ = say(scenario, "why", second)
     assert "it is the 1st of 1 in the queue" in out and f"it starts as soon as run {first} ends" in out, out
+    assert f"master.0 is the first that finds no room: it asks for {n} CPUs, and 0.5 is left" in out, out
+    assert f"with cpu: {{requests: 0.5}} instead of {n} for the master it would start now" in out, out
+    assert "with --oversubscribe it would start now" in out, out
+    less = asking(scenario, "true", name="less.yml", cpu=0.5)
+    assert say(scenario, "run", "--dry-run", less)[0] == 1, "who waits is not overtaken"
+    assert "with --oversubscribe it would start now" in say(scenario, "why", less)[1], "who reserves nothing does not wait"
+    both = asking(scenario, "true", name="both.yml", cpu=0.5, memory=1)
+    assert "--oversubscribe" not in say(scenario, "why", both)[1], "it would still stand behind the first"
+    (told,) = answers(scenario, second)
+    assert (told["blocked_task"], told["blocked_by"]) == ("master.0", "cpu")
+    assert told["change"] == {"role": "master", "resource": "cpu", "from": n, "to": 0.5}
     (scenario.directory / "go").touch()
     assert wait_for_end(scenario, second) == "succeeded"
     assert "does not wait: it is over (succeeded)" in say(scenario, "why", second)[1]
@@ -361,6 +373,8 @@ def test_why_tells_a_script_of_a_file_what_a_dry_run_does(scenario):
     (told,) = answers(scenario, gang)
     assert (told["answer"], told["file"], told["starts_after"]) == ("waits", str(gang), first)
     assert (told["fewer_workers"], told["oversubscribing_helps"]) == (2, True)
+    assert (told["blocked_task"], told["blocked_by"]) == ("worker.2", "cpu")
+    assert told["change"] == {"role": "worker", "resource": None, "from": 4, "to": 2}
     code, out, _ = say(scenario, "run", "--dry-run", "--json", gang)
     dry = json.loads(out)
     assert code == 1 and dry.pop("reason") and told.pop("reason") and dry == told

@@ -14,7 +14,7 @@
 
 #include "chance.h"
 #include "compile.h"
-#include "sched/sched.h"
+#include "sched/remedy.h"
 
 /* ---- random workloads ---- */
 
@@ -326,6 +326,150 @@ static void what_is_no_demand_is_refused(void **unused) {
         assert_int_equal(demand_read(wrong[i], &arena, &demand, &err), -1);
 }
 
+/* ---- what why promises ---- */
+
+/* A file of which one number can be changed. */
+struct draft {
+    uint32_t n_role[ROLE_COUNT];
+    milli amount[ROLE_COUNT][RESOURCE_COUNT];
+};
+
+static struct draft random_draft(void) {
+    struct draft draft = { .n_role = { 1, 1 + random_below(6), 1 + random_below(4) } };
+
+    for (enum role role = 0; role < ROLE_COUNT; role++) {
+        draft.amount[role][RESOURCE_CPU] = 10 * (milli)random_below(300);
+        draft.amount[role][RESOURCE_MEMORY] = 1000 * (milli)random_below(900);
+        draft.amount[role][RESOURCE_GPU] = random_below(3) ? 0 : 1000 * (milli)random_below(4);
+    }
+    return draft;
+}
+
+static struct plan *compile_draft(const struct draft *draft) {
+    static const char *const heads[ROLE_COUNT] = { "", "default_worker: ", "default_ps: " };
+    char text[2048], parts[ROLE_COUNT][256];
+    struct plan *plan;
+
+    for (enum role role = 0; role < ROLE_COUNT; role++) {
+        size_t n = (size_t)snprintf(parts[role], sizeof parts[role], "%s{", heads[role]);
+
+        n += (size_t)snprintf(parts[role] + n, sizeof parts[role] - n, "%s",
+                              role == ROLE_MASTER ? "" : "resources: {");
+        for (enum resource r = 0; r <= RESOURCE_GPU; r++)
+            n += (size_t)snprintf(parts[role] + n, sizeof parts[role] - n, "%s%s: {requests: %s}",
+                                  r ? ", " : "", resource_name(r),
+                                  milli_text(draft->amount[role][r]).text);
+        snprintf(parts[role] + n, sizeof parts[role] - n, "%s", role == ROLE_MASTER ? "}" : "}}");
+    }
+    snprintf(text, sizeof text,
+             "version: 1\nkind: experiment\nframework: tensorflow\nenvironment:\n"
+             "  resources: %s\n  replicas:\n    n_workers: %u\n    n_ps: %u\n    %s\n    %s\n"
+             "run: {cmd: 'true'}\n",
+             parts[ROLE_MASTER], draft->n_role[ROLE_WORKER], draft->n_role[ROLE_PS],
+             parts[ROLE_WORKER], parts[ROLE_PS]);
+    plan = compile_text(text);
+    if (!plan)
+        fail_msg("it does not compile:\n%s", text);
+    return plan;
+}
+
+/* What comes of a file at the end of a queue that has nobody else. */
+static enum fit fit_of(const struct draft *draft, const struct situation *others) {
+    AUTO_PTR(plan) plan = compile_draft(draft);
+    AUTO(arena) arena = ARENA_INIT;
+    struct situation situation = *others;
+    struct decision decision;
+    struct waiting self = { 0 };
+
+    demand_of_plan(plan, &(struct demand_terms){ 0 }, &arena, &self.demand);
+    if (self.demand.n_tasks == 0)
+        return FIT_NOW;
+    situation.queue = &self;
+    situation.n_queue = 1;
+    sched_decide(&situation, 0, &decision, NULL);
+    return decision.fit;
+}
+
+static struct draft apply(const struct draft *draft, const struct remedy *remedy, milli more) {
+    struct draft changed = *draft;
+
+    if (remedy->kind == REMEDY_FEWER) {
+        assert_int_equal(remedy->n_before, draft->n_role[remedy->role]);
+        changed.n_role[remedy->role] = remedy->n + (uint32_t)more;
+    } else {
+        assert_int_equal(remedy->most_before, draft->amount[remedy->role][remedy->resource]);
+        changed.amount[remedy->role][remedy->resource] =
+            remedy->amount + more * (remedy->resource == RESOURCE_CPU ? 10 : 1000);
+    }
+    return changed;
+}
+
+/* The files are really changed, compiled and placed; with one step less of a change they wait. */
+static void what_is_told_to_change_lets_the_file_start_and_no_smaller_change_does(void **unused) {
+    uint32_t n_remedies[2] = { 0 };
+
+    (void)unused;
+    state = seed + 4;
+    for (int i = 0; i < 1500; i++) {
+        const struct machine machine = random_machine();
+        const struct hold hold = { .run = 1,
+                                   .amount = { [RESOURCE_CPU] = machine.amount[RESOURCE_CPU] / 2,
+                                               [RESOURCE_MEMORY] =
+                                                   machine.amount[RESOURCE_MEMORY] / 3 },
+                                   .gpus = machine.gpus & 5 };
+        const struct draft draft = random_draft();
+        AUTO_PTR(plan) plan = compile_draft(&draft);
+        AUTO(arena) arena = ARENA_INIT;
+        struct waiting self = { .run = 2 };
+        const struct situation situation = { &machine, 1, &hold, 1, &self, 1 };
+        struct remedy remedies[REMEDIES_MOST];
+        struct decision decision;
+        size_t n;
+
+        demand_of_plan(plan, &(struct demand_terms){ 0 }, &arena, &self.demand);
+        if (self.demand.n_tasks == 0)
+            continue;
+        sched_decide(&situation, 0, &decision, NULL);
+        n = sched_remedies(&situation, 0, plan, &(struct demand_terms){ 0 }, remedies);
+        if (decision.fit != FIT_LATER) {
+            assert_int_equal(n, 0);
+            continue;
+        }
+        assert_true(decision.is_blocked && decision.blocked.resource < RESOURCE_COUNT);
+        assert_true(decision.blocked.needed > decision.blocked.left);
+        for (size_t k = 0; k < n; k++) {
+            const struct draft changed = apply(&draft, &remedies[k], 0);
+            const struct draft smaller = apply(&draft, &remedies[k], 1);
+
+            assert_int_equal(fit_of(&changed, &situation), FIT_NOW);
+            if (memcmp(&smaller, &draft, sizeof draft) != 0)
+                assert_int_not_equal(fit_of(&smaller, &situation), FIT_NOW);
+            assert_true(k == 0 || remedies[k - 1].given_up <= remedies[k].given_up);
+            n_remedies[remedies[k].kind]++;
+        }
+    }
+    assert_true(n_remedies[REMEDY_FEWER] > 10 && n_remedies[REMEDY_LESS] > 10);
+}
+
+static void who_waits_behind_others_is_told_of_no_change(void **unused) {
+    const struct machine machine = { .amount = { [RESOURCE_CPU] = 2000 } };
+    const struct hold hold = { .run = 1, .amount = { [RESOURCE_CPU] = 1000 } };
+    const struct draft draft = { .n_role = { 1, 2, 1 },
+                                 .amount = { [ROLE_WORKER] = { [RESOURCE_CPU] = 1000 } } };
+    AUTO_PTR(plan) plan = compile_draft(&draft);
+    AUTO(arena) arena = ARENA_INIT;
+    struct waiting queue[2] = { { .run = 2 }, { .run = 3 } };
+    const struct situation situation = { &machine, 1, &hold, 1, queue, 2 };
+    const struct demand_terms terms = { 0 };
+    struct remedy remedies[REMEDIES_MOST];
+
+    (void)unused;
+    demand_of_plan(plan, &terms, &arena, &queue[0].demand);
+    queue[1].demand = queue[0].demand;
+    assert_true(sched_remedies(&situation, 0, plan, &terms, remedies) > 0);
+    assert_int_equal(sched_remedies(&situation, 1, plan, &terms, remedies), 0);
+}
+
 static const char mixed[] =
     "version: 1\nkind: experiment\nframework: tensorflow\n"
     "environment:\n"
@@ -434,6 +578,8 @@ int main(void) {
         cmocka_unit_test(a_gang_that_is_not_placed_leaves_everything_as_it_was),
         cmocka_unit_test(a_demand_reads_back_as_it_was_written),
         cmocka_unit_test(what_is_no_demand_is_refused),
+        cmocka_unit_test(what_is_told_to_change_lets_the_file_start_and_no_smaller_change_does),
+        cmocka_unit_test(who_waits_behind_others_is_told_of_no_change),
         cmocka_unit_test(requests_count_then_limits_and_who_asks_nothing_is_left_out),
         cmocka_unit_test(terms_leave_out_resources_and_cut_roles),
         cmocka_unit_test(more_held_than_there_is_leaves_nothing_free),
