@@ -152,6 +152,10 @@ static int tell_target(struct target *target, const struct stopping *stopping, s
         runs_read(&target->rundir, &run, err))
         return -1;
     if (!state_is_final(run.state)) {
+        if (owner_signal(&target->rundir, 0, err) && err->code == ERROR_DENIED) {
+            record_release(&run);
+            return -1; /* it is another user's */
+        }
         fprintf(stderr, "myelin: run %s: %s %u task%s\n", run.rundir.id,
                 stopping->signal == KEEPER_KILL ? "killing" : "stopping", run.n_tasks,
                 run.n_tasks == 1 ? "" : "s");

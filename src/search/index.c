@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "store/ledger.h"
+#include "store/sharing.h"
 #include "track/map.h"
 
 enum { BUSY_MS = 10 * 1000, PAIR = 1 + sizeof(cell) };
@@ -215,6 +216,8 @@ static int open_once(const char *home, enum index_place place, struct search_ind
         free(index);
         return error_set(err, ERROR_INVALID, "the path of the home is too long");
     }
+    if (place == INDEX_IN_HOME)
+        shared_prepare_database(home, index->path);
     code =
         sqlite3_open_v2(index->path, &index->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     if (code == SQLITE_OK)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/sharing.h"
 
 enum {
     LINE_MAX_BYTES = 256 * 1024,
@@ -18,9 +19,12 @@ enum {
 
 static int journal_open(struct journal *journal, const struct rundir *rundir, int flags,
                         struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+
     *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES),
                                  .waiting = BUF_INIT(WAITING_MOST + LINE_MAX_BYTES) };
-    journal->fd = open(rundir->journal, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
+    journal->fd = shared_open(rundir_home_of(rundir, &arena), rundir->journal,
+                              O_RDWR | O_APPEND | O_CLOEXEC | flags, SHARED_TO_READ, 0666);
     if (journal->fd < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", rundir->journal);
     journal->started_us = clock_monotonic_us();

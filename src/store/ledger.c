@@ -21,6 +21,7 @@
 #include "store/host.h"
 #include "store/locks.h"
 #include "store/owner.h"
+#include "store/sharing.h"
 
 enum { DEMAND_MOST = 16 * 1024 * 1024 };
 
@@ -244,10 +245,13 @@ static int open_unchanging(struct ledger *ledger) {
 static int open_database(struct ledger *ledger, enum ledger_manner manner, int busy_ms,
                          struct error *err) {
     int flags = SQLITE_OPEN_READWRITE | (manner == LEDGER_TO_WRITE ? SQLITE_OPEN_CREATE : 0);
-    int code = manner == LEDGER_TO_LOOK && can_only_be_read(ledger)
-                   ? open_unchanging(ledger)
-                   : sqlite3_open_v2(ledger->path, &ledger->db, flags, NULL);
+    int code;
 
+    if (manner == LEDGER_TO_WRITE)
+        shared_prepare_database(ledger->home, ledger->path);
+    code = manner == LEDGER_TO_LOOK && can_only_be_read(ledger)
+               ? open_unchanging(ledger)
+               : sqlite3_open_v2(ledger->path, &ledger->db, flags, NULL);
     if (code != SQLITE_OK)
         return fail(ledger, code, err);
     sqlite3_extended_result_codes(ledger->db, 1);

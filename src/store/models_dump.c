@@ -12,6 +12,7 @@
 #include "codec/json.h"
 #include "codec/json_read.h"
 #include "store/models.h"
+#include "store/sharing.h"
 
 enum { DUMP_MOST = 256 << 20, DUMP_VERSION = 1 };
 
@@ -80,7 +81,7 @@ int models_dump_write(const char *home, const struct models_fact *facts, size_t 
     if (path_of(home, "", path, err) || path_of(home, ".new", part, err) ||
         make_text(&text, facts, n, err))
         return -1;
-    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    fd = shared_open(home, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, SHARED_TO_WRITE, 0666);
     status = fd < 0 ? -1 : write_all(fd, &text);
     if (fd >= 0 && close(fd) < 0)
         status = -1;

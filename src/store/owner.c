@@ -11,14 +11,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "store/sharing.h"
+
 static int open_lock(const struct rundir *rundir, int flags) {
+    AUTO(arena) arena = ARENA_INIT;
+    const char *home = flags & O_CREAT ? rundir_home_of(rundir, &arena) : NULL;
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s/lock", rundir->path) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return open(path, flags | O_CLOEXEC, 0666);
+    return shared_open(home, path, flags | O_CLOEXEC, SHARED_TO_READ, 0666);
 }
 
 /* A lock of the open file, not of the process: children share it, the last one ends it, and it
@@ -69,24 +73,36 @@ bool owner_lives(const struct rundir *rundir, pid_t *pid) {
     return lives;
 }
 
+/* Why the supervisor cannot be reached, as errno tells. */
+static int cannot_reach(const struct rundir *rundir, int errnum, struct error *err) {
+    if (errnum == EPERM || errnum == EACCES)
+        return error_set(err, ERROR_DENIED, "run %s is not yours: it belongs to %s", rundir->id,
+                         file_owner(rundir->path).text);
+    return error_set_errno(err, errnum, "cannot reach the supervisor of run %s", rundir->id);
+}
+
 int owner_signal(const struct rundir *rundir, int number, struct error *err) {
     pid_t pid;
-    int pidfd, status;
+    int pidfd, status, fd = open_lock(rundir, O_RDONLY);
 
+    if (fd < 0 && errno == EACCES)
+        return cannot_reach(rundir, errno, err);
+    if (fd >= 0)
+        close(fd);
     if (!owner_lives(rundir, &pid) || pid <= 0)
         return error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
     /* The descriptor is of the process that has the number now; it is the owner's as long as
      * the lock is still held after it was opened. */
     pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
-        return error_set_errno(err, errno, "cannot reach the supervisor of run %s", rundir->id);
+        return cannot_reach(rundir, errno, err);
     if (!owner_lives(rundir, &pid)) {
         close(pidfd);
         return error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
     }
     status = (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
     if (status < 0)
-        error_set_errno(err, errno, "cannot reach the supervisor of run %s", rundir->id);
+        cannot_reach(rundir, errno, err);
     close(pidfd);
     return status;
 }

@@ -24,7 +24,8 @@ void owner_announce(int fd, pid_t pid);
  * dead one gives away what it holds. */
 bool owner_lives(const struct rundir *rundir, pid_t *pid);
 
-/* Sends a signal to the owner. Fails with ERROR_NOT_FOUND when there is none. */
+/* Sends a signal to the owner. Fails with ERROR_NOT_FOUND when there is none, with ERROR_DENIED and
+ * a name when it is another user's. */
 MUST_CHECK int owner_signal(const struct rundir *rundir, int number, struct error *err);
 
 #endif

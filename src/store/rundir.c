@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "store/sharing.h"
 
 enum {
     HOME_MODE = 0700,
@@ -109,7 +110,7 @@ static int open_last(const char *home, int flags) {
 
     if (snprintf(path, sizeof path, "%s/%s", home, last_name) >= (int)sizeof path)
         return -1;
-    return open(path, flags | O_CLOEXEC, 0666);
+    return shared_open(home, path, flags | O_CLOEXEC, SHARED_TO_WRITE, 0666);
 }
 
 /* What is not as we write it is as nothing: the file is only a lower bound. */
@@ -284,7 +285,7 @@ static int make_numbered(const char *home, const char *runs, const char *from, s
         if (snprintf(path, sizeof path, "%s/%lu", runs, ++id) >= (int)sizeof path)
             return error_set(err, ERROR_INVALID, "the path of the home is too long");
         if ((from ? renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE)
-                  : mkdir(path, 0777)) == 0) {
+                  : shared_mkdir(home, path, SHARED_TO_READ, 0777)) == 0) {
             out->id = arena_printf(arena, "%lu", id);
             out->path = arena_text(arena, path, strlen(path));
             return 0;
@@ -301,8 +302,10 @@ static int make_runs(const char *home, char real[static PATH_MAX], struct error 
 
     if (snprintf(runs, sizeof runs, "%s/runs", home) >= (int)sizeof runs)
         return error_set(err, ERROR_INVALID, "the path of the home is too long");
-    if (make_path(runs, err))
+    if (make_path(home, err))
         return -1;
+    if (shared_mkdir(home, runs, SHARED_TO_WRITE, HOME_MODE) < 0 && errno != EEXIST)
+        return cannot_make(err, errno, runs);
     if (!realpath(runs, real))
         return error_set_errno(err, errno, "cannot enter '%.300s'", runs);
     return 0;

@@ -26,7 +26,8 @@ struct rundir {
 /* $MYELIN_HOME, else ~/.myelin; lives in the arena. */
 MUST_CHECK int rundir_home(struct arena *arena, const char **out, struct error *err);
 
-/* Makes the home and the directory of its runs where they are missing, with mode 0700. */
+/* Makes the home and the directory of its runs where they are missing, with mode 0700; in a home
+ * that is shared as sharing.h says. */
 MUST_CHECK int rundir_make_home(const char *home, struct error *err);
 
 /* Moves a directory that is a run to the next id of a home: it is a run from one moment to the
