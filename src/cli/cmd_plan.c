@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/local/unenforced.h"
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/table.h"
@@ -175,6 +176,14 @@ static int show(const struct invocation *invocation, const struct plan *plan, st
     return json_finish(&json, err);
 }
 
+/* The plan is the same on any machine; what this one cannot hold of it is told beside it. */
+static void tell_unenforced(const struct plan *plan) {
+    const struct unenforced_text unenforced = unenforced_foresee(plan);
+
+    if (unenforced.text[0])
+        fprintf(stderr, "myelin: %s\n", unenforced.text);
+}
+
 static int plan_command(const struct invocation *invocation) {
     AUTO_PTR(plan) plan = NULL;
     struct error err;
@@ -188,6 +197,8 @@ static int plan_command(const struct invocation *invocation) {
         fprintf(stderr, "myelin: %s\n", err.message);
         return STATUS_INVALID;
     }
+    if (plan->backend == BACKEND_NATIVE && !invocation_has(invocation, "task"))
+        tell_unenforced(plan);
     return STATUS_OK;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/local/unenforced.h"
 #include "cli/amounts.h"
 #include "cli/answer.h"
 #include "cli/progress.h"
@@ -342,9 +343,13 @@ static int start(const struct invocation *in, const struct loaded *loaded,
 }
 
 static int check_here(const struct plan *plan, const struct reserving *reserving,
-                      struct supervisor_options *options, struct error *err) {
+                      struct supervisor_options *options, struct arena *arena, struct error *err) {
+    const struct unenforced_text unenforced = unenforced_foresee(plan);
+
     options->demand = reserving->demand.n_tasks > 0 ? &reserving->demand : NULL;
     options->notice = rehearsal_notice(reserving);
+    if (unenforced.text[0])
+        options->unenforced = arena_text(arena, unenforced.text, strlen(unenforced.text));
     options->hides_gpus = reserving->terms.leaves_out[RESOURCE_GPU];
     return plan_check_local(plan, err) || reserving_check(reserving, err) ? -1 : 0;
 }
@@ -382,7 +387,7 @@ static int check_and_start(const struct invocation *in, const struct launch *lau
     if (status == 0 && venue.is_chosen)
         go_there(&venue, options);
     else if (status == 0)
-        status = check_here(loaded->plan, reserving, options, &err);
+        status = check_here(loaded->plan, reserving, options, &arena, &err);
     if (status == 0)
         status = go_to(launch->directory, &err);
     if (status) {
@@ -392,6 +397,8 @@ static int check_and_start(const struct invocation *in, const struct launch *lau
     } else if (!invocation_has(in, "dry-run")) {
         status = start(in, loaded, options, &arena);
     } else {
+        if (options->unenforced)
+            fprintf(stderr, "myelin: %s\n", options->unenforced);
         status = venue.is_chosen ? rehearse_there(&venue)
                                  : rehearse_start(in, launch, reserving, options->home);
     }

@@ -2,6 +2,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "backend/local/cgroup.h"
@@ -95,6 +96,15 @@ static void on_notice(void *context, const char *sentence) {
 
     if (!supervisor->has_ended)
         chronicle_notice(&supervisor->journal, sentence);
+}
+
+/* What was told before the start is not told again after it. */
+static void on_run_notice(void *context, const char *sentence) {
+    struct supervisor *supervisor = context;
+    const char *told = supervisor->options->unenforced;
+
+    if (!told || strcmp(told, sentence) != 0)
+        on_notice(supervisor, sentence);
 }
 
 /* The original showed what keeps a run from starting as a warning. */
@@ -261,7 +271,7 @@ static void start_run(struct supervisor *supervisor) {
                  .ended = on_ended,
                  .output = on_output,
                  .phase = on_phase,
-                 .notice = on_notice,
+                 .notice = on_run_notice,
                  .waits = on_waits,
                  .context = supervisor },
         .began = on_began,
@@ -365,6 +375,8 @@ static void begin(struct supervisor *supervisor) {
         on_notice(supervisor, "a new supervisor goes on with the run");
     else if (supervisor->options->notice)
         on_notice(supervisor, supervisor->options->notice);
+    if (supervisor->options->unenforced)
+        on_notice(supervisor, supervisor->options->unenforced);
     if (supervisor->notice)
         on_notice(supervisor, supervisor->notice);
     if (supervisor->options->hides_gpus) {

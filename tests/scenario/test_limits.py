@@ -538,6 +538,26 @@ def test_what_cannot_be_enforced_is_said_in_one_line_with_the_reason(as_nobody):
     assert event(scenario, "checked")[-1]["cgroups"] == 0
 
 
+def test_what_cannot_be_enforced_is_said_by_plan_and_a_dry_run_and_before_the_start(as_nobody):
+    scenario, under = as_nobody
+    job = limited(scenario, "/bin/true", memory=64, cpu=1)
+    ended = scenario.run(job, under=under)
+    (said,) = [line for line in ended.err.splitlines() if "not enforced" in line]
+    lines = [line["message"] if line["event"] == "notice" else line.get("status") for line in journal(scenario)]
+    assert lines.index(said.removeprefix("myelin: ")) < lines.index("starting"), lines
+    for arguments in (["plan", job], ["plan", "--json", job], ["run", "--dry-run", job], ["run", "--dry-run", "--json", job]):
+        ended = scenario.finish(scenario.start(*arguments, under=under))
+        assert ended.status == 0 and [line for line in ended.err.splitlines() if "enforced" in line] == [said], ended
+        assert "enforced" not in ended.out, ended
+
+
+@limits_hold
+def test_nothing_is_foreseen_where_limits_hold(scenario):
+    for arguments in (["plan"], ["run", "--dry-run"]):
+        ended = scenario.finish(scenario.start(*arguments, limited(scenario, "/bin/true", memory=64, cpu=1)))
+        assert ended.status == 0 and "enforced" not in ended.err, ended
+
+
 def test_a_run_without_limits_says_nothing_of_them(as_nobody):
     scenario, under = as_nobody
     ended = scenario.run(scenario.job("/bin/true"), under=under)

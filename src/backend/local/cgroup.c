@@ -47,6 +47,7 @@ struct cgroups {
     struct process_ceiling processes;
     uint32_t n_tasks;
     int64_t run_ceiling; /* of the processes of all tasks, held by the run's group; 0: none */
+    bool may_be_given;   /* was looked at only: systemd might give us a place */
     int run_entry;       /* v1: the file by which they enter that group; -1: not opened yet */
 };
 
@@ -103,8 +104,10 @@ static void find_v2(struct cgroups *groups, const struct cgroup_place *place, ui
     }
 }
 
-/* In a session that nobody may write to, systemd is asked for a place. */
+/* In a session that nobody may write to, systemd is asked for a place. `id` NULL: it is only
+ * looked, and nothing is changed. */
 static void find_trees(struct cgroups *groups, const char *id) {
+    const enum cgroup_asking asking = id ? CGROUP_ASK : CGROUP_LOOK;
     struct cgroup_places places;
     struct cgroup_place place;
     char why[CGROUP_WHY_MOST] = "";
@@ -113,11 +116,13 @@ static void find_trees(struct cgroups *groups, const char *id) {
     cgroup_places_read(&places);
     on_v1 = find_v1(groups, &places);
     if (on_v1 != ALL_CONTROLLERS) {
-        cgroup_place_v2(&places, controller_names, CONTROLLER_COUNT, &place);
-        if (on_v1 == 0 && place.passes != ALL_CONTROLLERS && scope_enter(id, why)) {
+        cgroup_place_v2(&places, controller_names, CONTROLLER_COUNT, asking, &place);
+        if (on_v1 == 0 && place.passes != ALL_CONTROLLERS && !id) {
+            groups->may_be_given = scope_may_be_given();
+        } else if (on_v1 == 0 && place.passes != ALL_CONTROLLERS && scope_enter(id, why)) {
             cgroup_places_release(&places);
             cgroup_places_read(&places);
-            cgroup_place_v2(&places, controller_names, CONTROLLER_COUNT, &place);
+            cgroup_place_v2(&places, controller_names, CONTROLLER_COUNT, asking, &place);
         } else if (on_v1 == 0 && !place.is_usable && why[0]) {
             snprintf(place.why, sizeof place.why, "%s", why);
         }
@@ -144,6 +149,16 @@ struct cgroups *cgroups_open(const char *id, const struct process_ceiling *proce
     return groups;
 }
 
+struct cgroups *cgroups_look(void) {
+    struct cgroups *groups = calloc(1, sizeof *groups);
+
+    if (!groups)
+        abort();
+    groups->run_entry = -1;
+    find_trees(groups, NULL);
+    return groups;
+}
+
 void cgroups_free(struct cgroups *groups) {
     if (!groups)
         return;
@@ -159,6 +174,8 @@ void cgroups_free(struct cgroups *groups) {
 }
 
 const char *cgroups_missing(const struct cgroups *groups, enum resource resource) {
+    if (groups->may_be_given)
+        return NULL;
     switch (resource) {
     case RESOURCE_CPU: return groups->of[CONTROLLER_CPU] ? NULL : groups->why[CONTROLLER_CPU];
     case RESOURCE_MEMORY:

@@ -66,6 +66,10 @@ void cgroups_kill(struct cgroups *groups);
 /* Removes what is left of the run's groups. False: some cannot be removed yet. Takes NULL. */
 bool cgroups_remove(struct cgroups *groups);
 
+/* Looks at what the machine offers, makes nothing and asks nobody; for cgroups_missing alone, which
+ * is as hopeful as can be where systemd might give us a place. */
+struct cgroups *cgroups_look(void);
+
 /* Why limits of the resource cannot be enforced here; NULL: they can. */
 const char *cgroups_missing(const struct cgroups *groups, enum resource resource);
 

@@ -109,10 +109,30 @@ static bool may_be_inner(int directory) {
            cgroup_read(directory, "cgroup.procs", text, sizeof text) == 0 && text[0] == '\0';
 }
 
-/* Which controllers the group passes on to groups below it, now or when asked. */
-static uint32_t passed_on(const char *directory, const char *const *controllers, size_t n) {
+static bool lists(int directory, const char *file, const char *controller) {
+    char text[CGROUP_TEXT_MOST];
+
+    return cgroup_read(directory, file, text, sizeof text) == 0 &&
+           cgroup_map_lists(text, strlen(text), controller, ' ');
+}
+
+/* Whether the group passes the controller on to groups below it, now or when asked. */
+static bool passes_on(int directory, const char *controller, enum cgroup_asking asking) {
+    char word[32];
+
+    if (lists(directory, "cgroup.subtree_control", controller))
+        return true;
+    if (asking == CGROUP_LOOK)
+        return lists(directory, "cgroup.controllers", controller) &&
+               faccessat(directory, "cgroup.subtree_control", W_OK, AT_EACCESS) == 0;
+    snprintf(word, sizeof word, "+%s", controller);
+    return cgroup_write(directory, "cgroup.subtree_control", word) == 0;
+}
+
+/* Which of the controllers the group passes on. */
+static uint32_t passed_on(const char *directory, const char *const *controllers, size_t n,
+                          enum cgroup_asking asking) {
     const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char text[CGROUP_TEXT_MOST], word[32];
     uint32_t passes = 0;
 
     /* Only who may write to cgroup.procs here may put processes below. */
@@ -121,13 +141,9 @@ static uint32_t passed_on(const char *directory, const char *const *controllers,
             close(fd);
         return 0;
     }
-    for (size_t i = 0; i < n; i++) {
-        snprintf(word, sizeof word, "+%s", controllers[i]);
-        if ((cgroup_read(fd, "cgroup.subtree_control", text, sizeof text) == 0 &&
-             cgroup_map_lists(text, strlen(text), controllers[i], ' ')) ||
-            cgroup_write(fd, "cgroup.subtree_control", word) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (passes_on(fd, controllers[i], asking))
             passes |= 1u << i;
-    }
     close(fd);
     return passes;
 }
@@ -163,7 +179,7 @@ bool cgroup_place_v1(const struct cgroup_places *places, const char *controller,
 }
 
 void cgroup_place_v2(const struct cgroup_places *places, const char *const *controllers, size_t n,
-                     struct cgroup_place *out) {
+                     enum cgroup_asking asking, struct cgroup_place *out) {
     struct cgroup_spot spot;
 
     *out = (struct cgroup_place){ 0 };
@@ -178,7 +194,7 @@ void cgroup_place_v2(const struct cgroup_places *places, const char *const *cont
     do {
         char ignored[CGROUP_WHY_MOST];
         const uint32_t passes =
-            may_make(spot.path, ignored) ? passed_on(spot.path, controllers, n) : 0;
+            may_make(spot.path, ignored) ? passed_on(spot.path, controllers, n, asking) : 0;
 
         if (__builtin_popcount(passes) <= __builtin_popcount(out->passes))
             continue;

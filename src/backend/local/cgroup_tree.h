@@ -49,11 +49,15 @@ struct cgroup_place {
 bool cgroup_place_v1(const struct cgroup_places *places, const char *controller,
                      struct cgroup_place *out);
 
+enum cgroup_asking {
+    CGROUP_ASK,  /* a group to pass controllers on, if it does not yet */
+    CGROUP_LOOK, /* whether it would: nothing is changed */
+};
+
 /* The place in the unified tree that passes on the most of the controllers, the nearest of
- * several; it is asked to pass them on, if it does not yet. A process has one group in that
- * tree, so that there is one place for all controllers. */
+ * several. A process has one group in that tree, so that there is one place for all controllers. */
 void cgroup_place_v2(const struct cgroup_places *places, const char *const *controllers, size_t n,
-                     struct cgroup_place *out);
+                     enum cgroup_asking asking, struct cgroup_place *out);
 
 enum cgroup_search {
     CGROUP_COUNT_NEAR, /* where the process's own group is; in the unified tree also above */

@@ -17,9 +17,7 @@
 #include "backend/local/cgroup.h"
 #include "backend/local/descendants.h"
 #include "backend/local/spawn.h"
-
-/* CPU and memory come first; devices are not limited but granted (CUDA_VISIBLE_DEVICES). */
-#define RESOURCES_LIMITED (RESOURCE_MEMORY + 1)
+#include "backend/local/unenforced.h"
 
 enum {
     READ_SIZE = 256 * 1024,
@@ -200,28 +198,13 @@ static int limit_task(struct local *local, struct task_process *task,
     return cgroup_make(local->groups, start->name, start->resources, &task->group, entry, err);
 }
 
-/* One sentence for all that was asked and is not enforced. */
 static void tell_missing(struct local *local) {
-    char sentence[512];
-    size_t n = 0;
-    const char *said = NULL;
+    const struct unenforced_text missing = local->groups
+                                               ? unenforced_text(local->groups, local->asked)
+                                               : (struct unenforced_text){ "" };
 
-    for (enum resource i = 0; i < RESOURCES_LIMITED; i++) {
-        const char *why = local->asked[i] > 0 ? cgroups_missing(local->groups, i) : NULL;
-
-        if (!why || n >= sizeof sentence)
-            continue;
-        if (said && strcmp(said, why) != 0)
-            n += (size_t)snprintf(sentence + n, sizeof sentence - n, " (%s)", said);
-        if (n < sizeof sentence)
-            n += (size_t)snprintf(sentence + n, sizeof sentence - n, "%s%s",
-                                  said ? ", " : "not enforced here: ", resource_name(i));
-        said = why;
-    }
-    if (said && n < sizeof sentence)
-        snprintf(sentence + n, sizeof sentence - n, " (%s)", said);
-    if (said && local->gang.notice)
-        local->gang.notice(local->gang.context, sentence);
+    if (missing.text[0] && local->gang.notice)
+        local->gang.notice(local->gang.context, missing.text);
 }
 
 static void launch_one(struct local *local, uint32_t rank) {

@@ -73,6 +73,12 @@ static bool find_manager(char out[static PATH_MAX]) {
     return access(out, W_OK) == 0;
 }
 
+bool scope_may_be_given(void) {
+    char socket[PATH_MAX];
+
+    return find_manager(socket);
+}
+
 static int start_scope(const struct bus_library *library, sd_bus *bus, const char *name,
                        sd_bus_error *error) {
     sd_bus_message *reply = NULL;

@@ -16,6 +16,9 @@
 
 #include "backend/local/cgroup_tree.h"
 
+/* Whether there is a manager that could be asked for a scope. */
+bool scope_may_be_given(void);
+
 /* Moves this process into a scope of its own. Waits for systemd, some seconds at most. False: it
  * stays where it was, and `why` says what systemd said, or nothing where there is none. */
 bool scope_enter(const char *id, char why[static CGROUP_WHY_MOST]);
