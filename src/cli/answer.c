@@ -147,6 +147,18 @@ static void ask_cluster(struct answering *answering, const struct run_record *re
     out->cluster = cluster_answer_for(record, &answering->arena);
 }
 
+/* Between two attempts it keeps what it holds. */
+static void tell_pause(struct answering *answering, const struct run_record *record,
+                       struct answer *out) {
+    const struct attempt_record *last =
+        record->n_over ? &record->attempts[record->n_over - 1] : NULL;
+
+    out->kind = ANSWER_WAITS;
+    out->reason = arena_printf(&answering->arena, "for its next attempt%s%s",
+                               last && last->reason ? "; the last one: " : "",
+                               last && last->reason ? last->reason : "");
+}
+
 /* Of a run that does not wait for its turn on this machine. */
 static int answer_for_other(struct answering *answering, const struct rundir *rundir,
                             struct answer *out, struct error *err) {
@@ -164,6 +176,8 @@ static int answer_for_other(struct answering *answering, const struct rundir *ru
                                    record.host ? record.host : "a host that is not known");
     if (out->kind == ANSWER_GOES_ON && record.backend)
         ask_cluster(answering, &record, out);
+    else if (out->kind == ANSWER_GOES_ON && record.phase && strcmp(record.phase, "waiting") == 0)
+        tell_pause(answering, &record, out);
     record_release(&record);
     for (enum resource r = 0; r < RESOURCE_COUNT; r++) {
         struct holder holder;
@@ -285,7 +299,11 @@ static void print_holds(const struct answer *answer) {
             printf("%s%s", before, amount_text(r, answer->holds[r]).text);
             before = ", ";
         }
-    puts(*before == ',' ? "" : answer->reason ? answer->reason : "it reserves nothing");
+    if (*before == ',')
+        puts("");
+    else
+        puts(answer->reason && answer->kind == ANSWER_GOES_ON ? answer->reason
+                                                              : "it reserves nothing");
 }
 
 static void print_of_cluster(const struct answer *answer) {
@@ -296,6 +314,14 @@ static void print_of_cluster(const struct answer *answer) {
            runs_text(&arena, answer->cluster->namespace, 0));
     printf("%s%s\n", answer->reason ? ": " : "", runs_text(&arena, answer->reason, 0));
     cluster_answer_print(answer->cluster);
+}
+
+/* Of a run between two attempts. */
+static void print_pause(const struct answer *answer) {
+    AUTO(arena) arena = ARENA_INIT;
+
+    printf("waits %s\n  ", runs_text(&arena, answer->reason, 0));
+    print_holds(answer);
 }
 
 static void print_of_run(const struct answering *answering, const struct answer *answer) {
@@ -314,6 +340,10 @@ static void print_of_run(const struct answering *answering, const struct answer 
     }
     if (answer->cluster) {
         print_of_cluster(answer);
+        return;
+    }
+    if (answer->position == 0) {
+        print_pause(answer);
         return;
     }
     printf("waits since %s; it is the %zu%s of %zu in the queue\n", span_text(answer->waits_s).text,

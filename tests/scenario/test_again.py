@@ -181,6 +181,9 @@ def test_a_stopped_run_is_not_attempted_again(scenario):
 def test_a_stop_while_it_waits_for_the_next_attempt_ends_it_at_once(scenario, command):
     run = start_waiting(scenario)
     assert status(scenario, run)["phase"] == "waiting"
+    process = scenario.start("why", run)
+    out, err = process.communicate(timeout=30)
+    assert out.decode().startswith(f"run {run} waits for its next attempt; the last one: "), (out, err)
     ended = myelin(scenario, command, run)
     assert ended.status == 0, ended
     found = status(scenario, run)
