@@ -35,6 +35,11 @@ int nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int n) {
     name[12] = (char)('0' + ((char *)device - devices));
     return 0;
 }
+int nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int n) {
+    strncpy(uuid, "GPU-0aaaaaaa-0000-0000-0000-000000000000", n);
+    uuid[4] = (char)('0' + ((char *)device - devices));
+    return 0;
+}
 int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     memory->total = 16ull << 30;
     memory->used = 3ull << 30;
@@ -421,6 +426,26 @@ def test_gpus_that_the_environment_hides_are_not_given_out(scenario):
     ended = scenario.run(asking(scenario, scenario.script('echo "$CUDA_VISIBLE_DEVICES"'), gpu=2))
     assert ended.lines_of("master.0") == ["1,3"], ended
     assert scenario.run(asking(scenario, "true", gpu=3)).status == 125
+
+
+@pytest.mark.parametrize("names, seen", [
+    ("GPU-3aaaaaaa-0000-0000-0000-000000000000,GPU-1", "1,3"),
+    ("2,GPU-0aaa", "0,2"),
+    ("GPU-1,nonsense,GPU-2", "1"),
+], ids=["uuids", "mixed", "the first that is none ends the list"])
+def test_gpus_that_are_named_by_their_uuids_are_those_that_are_given_out(scenario, names, seen):
+    install_gpus(scenario)
+    scenario.environment["CUDA_VISIBLE_DEVICES"] = names
+    n = seen.count(",") + 1
+    ended = scenario.run(asking(scenario, scenario.script('echo "$CUDA_VISIBLE_DEVICES"'), gpu=n))
+    assert ended.lines_of("master.0") == [seen], ended
+    assert scenario.run(asking(scenario, "true", gpu=n + 1)).status == 125
+
+
+def test_what_is_in_use_is_told_as_what_it_is(scenario):
+    code, out, err = say(scenario, "node")
+    (cpu,) = [line for line in out.splitlines() if line.startswith("cpu ")]
+    assert code == 0 and re.search(r" \d+\.\d\d \(load average\)$", cpu.rstrip()), out + err
 
 
 def test_a_driver_that_does_not_answer_is_told(scenario):

@@ -128,24 +128,38 @@ static uint64_t meminfo(const char *key) {
 
 /* ---- GPUs ---- */
 
-/* The GPUs that the environment leaves us: all, unless it names them by number. */
-static gpu_set visible(gpu_set all) {
-    const char *text = getenv("CUDA_VISIBLE_DEVICES");
-    gpu_set named = 0;
+/* The GPU that a word of n characters names: a number, or the beginning of one uuid; or none. */
+static gpu_set named(const char *word, size_t n, const struct gpus *gpus) {
+    gpu_set found = 0;
+    char *end;
 
-    if (!text || !strcmp(text, "all"))
+    if (strspn(word, "0123456789") == n) {
+        const unsigned long index = strtoul(word, &end, 10);
+
+        return index < gpus->n ? (gpu_set)1 << index : 0;
+    }
+    for (uint32_t i = 0; i < gpus->n; i++)
+        if (gpus->list[i].uuid[0] && strncmp(gpus->list[i].uuid, word, n) == 0)
+            found |= (gpu_set)1 << i;
+    return __builtin_popcountll(found) == 1 ? found : 0;
+}
+
+gpu_set inventory_visible(const char *text, const struct gpus *gpus) {
+    const gpu_set all = gpus->n == GPUS_MAX ? ~(gpu_set)0 : ((gpu_set)1 << gpus->n) - 1;
+    gpu_set visible = 0;
+
+    if (!text || strcmp(text, "all") == 0)
         return all;
     while (*text) {
-        char *end;
-        const unsigned long index = strtoul(text, &end, 10);
+        const size_t n = strcspn(text, ",");
+        const gpu_set one = n > 0 ? named(text, n, gpus) : 0;
 
-        if (end == text || (*end && *end != ','))
-            return *text == '-' ? named : all; /* -1 ends the list; names are not read */
-        if (index < GPUS_MAX)
-            named |= (gpu_set)1 << index;
-        text = *end ? end + 1 : end;
+        if (!one)
+            break;
+        visible |= one;
+        text += n + (text[n] == ',');
     }
-    return all & named;
+    return visible;
 }
 
 void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus *gpus) {
@@ -166,7 +180,7 @@ void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus
         return;
     }
     nvml_read(gpus);
-    out->gpus = visible(gpus->n == GPUS_MAX ? ~(gpu_set)0 : ((gpu_set)1 << gpus->n) - 1);
+    out->gpus = inventory_visible(getenv("CUDA_VISIBLE_DEVICES"), gpus);
     out->amount[RESOURCE_GPU] = (milli)__builtin_popcountll(out->gpus) * 1000;
 }
 

@@ -2,7 +2,7 @@
 /*
  * What this machine has for tasks: the cores that we may run on, less where a cgroup gives
  * fewer; the memory, less where a cgroup gives less; the GPUs. Where CUDA_VISIBLE_DEVICES of
- * the environment names GPUs by number, only those are ours to give.
+ * the environment names GPUs, by number or by uuid, only those are ours to give.
  */
 #ifndef BACKEND_LOCAL_INVENTORY_H
 #define BACKEND_LOCAL_INVENTORY_H
@@ -21,5 +21,9 @@ struct machine_use {
     uint64_t memory_mib; /* used */
 };
 void inventory_use(struct machine_use *out);
+
+/* Which of the GPUs a value of CUDA_VISIBLE_DEVICES names, read as CUDA does: numbers, or the
+ * beginnings of uuids that only one has; the first that names none ends the list. NULL: all. */
+gpu_set inventory_visible(const char *text, const struct gpus *gpus);
 
 #endif

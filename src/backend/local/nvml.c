@@ -26,6 +26,7 @@ struct nvml {
     nvml_return (*count)(unsigned int *);
     nvml_return (*by_index)(unsigned int, nvml_device *);
     nvml_return (*name)(nvml_device, char *, unsigned int);
+    nvml_return (*uuid)(nvml_device, char *, unsigned int);
     nvml_return (*memory)(nvml_device, struct nvml_memory *);
     nvml_return (*utilization)(nvml_device, struct nvml_utilization *);
 };
@@ -38,6 +39,7 @@ static bool load(struct nvml *nvml, struct gpus *out) {
         { "nvmlDeviceGetCount_v2", &nvml->count },
         { "nvmlDeviceGetHandleByIndex_v2", &nvml->by_index },
         { "nvmlDeviceGetName", &nvml->name },
+        { "nvmlDeviceGetUUID", &nvml->uuid },
         { "nvmlDeviceGetMemoryInfo", &nvml->memory },
         { "nvmlDeviceGetUtilizationRates", &nvml->utilization },
     };
@@ -58,6 +60,9 @@ static void read_one(const struct nvml *nvml, nvml_device device, struct gpu *gp
     if (nvml->name(device, gpu->name, sizeof gpu->name) != NVML_SUCCESS)
         snprintf(gpu->name, sizeof gpu->name, "GPU");
     gpu->name[sizeof gpu->name - 1] = '\0';
+    if (nvml->uuid(device, gpu->uuid, sizeof gpu->uuid) != NVML_SUCCESS)
+        gpu->uuid[0] = '\0';
+    gpu->uuid[sizeof gpu->uuid - 1] = '\0';
     if (nvml->memory(device, &memory) == NVML_SUCCESS) {
         gpu->memory_bytes = memory.total;
         gpu->used_bytes = memory.used;

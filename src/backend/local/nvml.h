@@ -13,6 +13,7 @@
 
 struct gpu {
     char name[96];
+    char uuid[96]; /* "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"; empty: not known */
     uint64_t memory_bytes, used_bytes; /* 0: not known */
     int busy_percent;                  /* -1: not known */
 };
