@@ -115,7 +115,7 @@ static void print_resources(const struct node_facts *facts) {
         table_cell(&table, "%s", milli_text(reserved(facts, r)).text);
         table_cell(&table, "%s", milli_text(left(facts, r)).text);
         if (r == RESOURCE_CPU && facts->use.load >= 0)
-            table_cell(&table, "%.2f", facts->use.load);
+            table_cell(&table, "%.2f (load average)", facts->use.load);
         else if (r == RESOURCE_MEMORY)
             table_cell(&table, "%" PRIu64, facts->use.memory_mib);
         else
@@ -427,8 +427,8 @@ const struct command command_node = {
     .summary = "show what this machine has, who holds what, and what is in use",
     .description =
         "Prints the CPUs, the memory and the GPUs of this machine; what of them is reserved by "
-        "which run, and who waits; and what is really in use, by whomever: the load of the last "
-        "minute, the memory, and each GPU's own figures.\n"
+        "which run, and who waits; and what is really in use, by whomever: the load average of the "
+        "last minute, the memory, and each GPU's own figures.\n"
         "\n"
         "A CPU is what the kernel counts: a hardware thread, of which a core may have two. Of each "
         "NUMA node it shows the CPUs that it has, that this process may use, and that tasks are "

@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import PROGRAM
+from conftest import PROGRAM, PYTHON
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
@@ -329,6 +329,17 @@ def test_a_kill_for_the_memory_of_a_group_above_is_not_told_as_one_for_the_tasks
     failed = [line for line in event(scenario, "task") if line["status"] == "failed"]
     assert failed[0]["limit"]["of"] == "outside" and 0 < failed[0]["limit"]["peak"] <= 60 << 20, failed
     assert event(scenario, "status")[-1]["kind"] == "out_of_memory"
+
+
+@limits_hold
+@root_alone
+def test_in_a_group_with_less_memory_what_is_used_is_what_that_group_uses(scenario, confined):
+    shell, flag, enter, name = confined
+    beside = "import subprocess, sys; kept = b'x' * (30 << 20); sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+    under = [shell, flag, enter.split(";")[0] + '; exec "$@"', name, PYTHON, "-c", beside]
+    ended = scenario.finish(scenario.start("node", "--json", under=under))
+    facts = json.loads(ended.out)
+    assert facts["resources"]["memory"]["total"] == 60 and 30 <= facts["memory_used_mib"] <= 60, ended
 
 
 @limits_hold

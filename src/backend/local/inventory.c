@@ -11,26 +11,36 @@
 
 #include "base/file.h"
 
-enum { SMALL_FILE = 64 * 1024, CPUS_MOST = 8192 };
+enum { SMALL_FILE = 64 * 1024, CPUS_MOST = 8192, MIB = 1024 * 1024 };
 
 #define NO_LIMIT UINT64_MAX
 
 /* ---- cgroups ---- */
 
+/* The least that a cgroup above us leaves, and which one that is. */
+struct bound {
+    uint64_t value; /* NO_LIMIT: none leaves less than there is */
+    char group[PATH_MAX];
+};
+
 /* Calls see() with the text of a file in our group and in each above it. */
 static void walk_up(const char *mount, const char *group, const char *name,
-                    void (*see)(const char *text, uint64_t *lowest), uint64_t *lowest) {
+                    void (*see)(const char *text, uint64_t *lowest), struct bound *lowest) {
     char path[PATH_MAX];
     size_t n = strlen(group);
 
     for (;;) {
         AUTO(buf) text = BUF_INIT(SMALL_FILE);
+        const uint64_t before = lowest->value;
         struct error err;
 
         if (snprintf(path, sizeof path, "%s%.*s/%s", mount, (int)n, group, name) <
                 (int)sizeof path &&
             file_read(path, &text, &err) == 0)
-            see(text.data, lowest);
+            see(text.data, &lowest->value);
+        if (lowest->value < before)
+            snprintf(lowest->group, sizeof lowest->group, "%.*s",
+                     (int)(strlen(path) - strlen(name) - 1), path);
         if (n == 0)
             return;
         do
@@ -76,12 +86,12 @@ static bool lists(const char *list, const char *word) {
 }
 
 /* The least that any cgroup above us leaves: bytes of memory, thousandths of a core. */
-static void read_cgroups(uint64_t *memory, uint64_t *cpu) {
+static void read_cgroups(struct bound *memory, struct bound *cpu) {
     AUTO(buf) text = BUF_INIT(SMALL_FILE);
     char *rest = NULL;
     struct error err;
 
-    *memory = *cpu = NO_LIMIT;
+    *memory = *cpu = (struct bound){ .value = NO_LIMIT };
     if (file_read("/proc/self/cgroup", &text, &err))
         return;
     for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -163,14 +173,15 @@ gpu_set inventory_visible(const char *text, const struct gpus *gpus) {
 }
 
 void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus *gpus) {
-    uint64_t memory, cpu, total = meminfo("MemTotal:");
+    uint64_t total = meminfo("MemTotal:");
     milli cores = count_cores();
+    struct bound memory, cpu;
 
     read_cgroups(&memory, &cpu);
-    if (cpu < (uint64_t)cores)
-        cores = (milli)cpu;
-    if (memory / (1024 * 1024) < total)
-        total = memory / (1024 * 1024);
+    if (cpu.value < (uint64_t)cores)
+        cores = (milli)cpu.value;
+    if (memory.value / MIB < total)
+        total = memory.value / MIB;
     *out = (struct machine){ 0 };
     out->amount[RESOURCE_CPU] = cores;
     out->amount[RESOURCE_MEMORY] = (milli)total * 1000;
@@ -184,11 +195,51 @@ void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus
     out->amount[RESOURCE_GPU] = (milli)__builtin_popcountll(out->gpus) * 1000;
 }
 
+/* A number of a file in the directory, or of the line of it that begins with the key. */
+static uint64_t read_number(const char *directory, const char *name, const char *key) {
+    AUTO(buf) text = BUF_INIT(SMALL_FILE);
+    char path[PATH_MAX + 64];
+    struct error err;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (file_read(path, &text, &err) || text.len == 0)
+        return 0;
+    for (const char *line = text.data; key && line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, strlen(key)) == 0)
+            return strtoull(line + strlen(key), NULL, 10);
+    }
+    return key ? 0 : strtoull(text.data, NULL, 10);
+}
+
+/* What is used of a group's memory, in MiB. Cache that nobody has used for a while is as good as
+ * free: the kernel takes it back before it kills. */
+static uint64_t used_of_group(const char *group) {
+    static const struct {
+        const char *usage, *cache;
+    } versions[] = { { "memory.current", "inactive_file " },
+                     { "memory.usage_in_bytes", "total_inactive_file " } };
+
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+        const uint64_t usage = read_number(group, versions[i].usage, NULL);
+        const uint64_t cache = read_number(group, "memory.stat", versions[i].cache);
+
+        if (usage > 0)
+            return (usage > cache ? usage - cache : 0) / MIB;
+    }
+    return 0;
+}
+
 void inventory_use(struct machine_use *out) {
     const uint64_t total = meminfo("MemTotal:"), available = meminfo("MemAvailable:");
+    struct bound memory, cpu;
 
     *out = (struct machine_use){ .load = -1 };
     if (getloadavg(&out->load, 1) != 1)
         out->load = -1;
-    out->memory_mib = total > available ? total - available : 0;
+    read_cgroups(&memory, &cpu);
+    if (memory.value / MIB < total)
+        out->memory_mib = used_of_group(memory.group);
+    else
+        out->memory_mib = total > available ? total - available : 0;
 }

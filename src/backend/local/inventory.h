@@ -17,8 +17,8 @@ void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus
 
 /* What is used now, by whomever. */
 struct machine_use {
-    double load;         /* of the last minute, in cores; negative: not known */
-    uint64_t memory_mib; /* used */
+    double load;         /* the average of the last minute; negative: not known */
+    uint64_t memory_mib; /* of what inventory_read calls the memory: the machine's, or a cgroup's */
 };
 void inventory_use(struct machine_use *out);
 
