@@ -302,6 +302,7 @@ static void a_log_is_not_read_again_when_the_pod_of_a_task_that_ended_changes(vo
     launch(f);
     peer_more(f->peer, LOG1, "");
     peer_more(f->peer, PODS, EVENT("MODIFIED", WORKER("8", ENDED("Succeeded", "0"))));
+    breathe(f); /* a log that ends before its task is asked for again */
     peer_end(f->peer, LOG1, PEER_KEEP);
     wait_for(f, "ended 1");
     peer_more(f->peer, PODS, EVENT("MODIFIED", WORKER("9", ENDED("Succeeded", "0"))));
