@@ -13,6 +13,8 @@
 
 #include "store/sharing.h"
 
+enum { ANNOUNCEMENT_BYTES = 16 }; /* any process number, and at least one newline */
+
 static int open_lock(const struct rundir *rundir, int flags) {
     AUTO(arena) arena = ARENA_INIT;
     const char *home = flags & O_CREAT ? rundir_home_of(rundir, &arena) : NULL;
@@ -49,12 +51,34 @@ int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
     return 0;
 }
 
-void owner_announce(int fd, pid_t pid) {
-    char text[32];
-    int n = snprintf(text, sizeof text, "%d\n", (int)pid);
+/* A number and newlines behind it, always of the same length: one takes the place of another
+ * without a moment at which there is none, and without new room on the disk. */
+static bool write_announcement(int fd, const char *number) {
+    char text[ANNOUNCEMENT_BYTES];
+    const size_t n = strlen(number);
+    ssize_t written;
 
-    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n)
-        ftruncate(fd, 0); /* a full disk: nobody to send signals to, rather than a wrong one */
+    memset(text, '\n', sizeof text);
+    memcpy(text, number, n < sizeof text ? n : sizeof text - 1);
+    written = pwrite(fd, text, sizeof text, 0);
+    if (written >= 0 && written < (ssize_t)sizeof text)
+        errno = ENOSPC;
+    return written == (ssize_t)sizeof text;
+}
+
+int owner_reserve(int fd, const struct rundir *rundir, struct error *err) {
+    if (!write_announcement(fd, ""))
+        return error_set_errno(err, errno, "cannot write '%.300s/lock'", rundir->path);
+    return 0;
+}
+
+void owner_announce(int fd, pid_t pid) {
+    char number[ANNOUNCEMENT_BYTES];
+
+    snprintf(number, sizeof number, "%d", (int)pid);
+    /* A disk that is full in spite of the reserve: nobody to send signals to, which
+     * owner_signal says. */
+    (void)write_announcement(fd, number);
 }
 
 bool owner_lives(const struct rundir *rundir, pid_t *pid) {
@@ -85,12 +109,17 @@ int owner_signal(const struct rundir *rundir, int number, struct error *err) {
     pid_t pid;
     int pidfd, status, fd = open_lock(rundir, O_RDONLY);
 
-    if (fd < 0 && errno == EACCES)
+    if (fd < 0 && errno != ENOENT)
         return cannot_reach(rundir, errno, err);
     if (fd >= 0)
         close(fd);
-    if (!owner_lives(rundir, &pid) || pid <= 0)
+    if (!owner_lives(rundir, &pid))
         return error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
+    if (pid <= 0)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "run %s is running, but its lock does not name the process that takes "
+                         "orders: it is just starting, or the disk was full when it started",
+                         rundir->id);
     /* The descriptor is of the process that has the number now; it is the owner's as long as
      * the lock is still held after it was opened. */
     pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

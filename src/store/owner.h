@@ -16,7 +16,11 @@
  * ERROR_CONFLICT when someone else holds it. */
 MUST_CHECK int owner_take(const struct rundir *rundir, int *fd, struct error *err);
 
-/* Says which process signals are to go to. */
+/* Takes the room on the disk that the announcement needs, and forgets who was announced before.
+ * For whoever is about to start something: a run that nobody can reach is not begun. */
+MUST_CHECK int owner_reserve(int fd, const struct rundir *rundir, struct error *err);
+
+/* Says which process signals are to go to, in the room that was reserved. */
 void owner_announce(int fd, pid_t pid);
 
 /* Whether the run has an owner; *pid is the announced process then, or 0. Where the lock cannot be
@@ -25,7 +29,7 @@ void owner_announce(int fd, pid_t pid);
 bool owner_lives(const struct rundir *rundir, pid_t *pid);
 
 /* Sends a signal to the owner. Fails with ERROR_NOT_FOUND when there is none, with ERROR_DENIED and
- * a name when it is another user's. */
+ * a name when it is another user's, and with ERROR_UNAVAILABLE when it has announced nobody. */
 MUST_CHECK int owner_signal(const struct rundir *rundir, int number, struct error *err);
 
 #endif

@@ -146,7 +146,8 @@ static int prepare(struct supervisor *supervisor, struct arena *arena, struct er
 static int start_prepared(struct supervisor *supervisor, struct arena *arena, struct error *err) {
     char directory[PATH_MAX];
 
-    if (prepare(supervisor, arena, err))
+    if (owner_reserve(supervisor->lock, &supervisor->rundir, err) ||
+        prepare(supervisor, arena, err))
         return -1;
     if (!getcwd(directory, sizeof directory))
         return error_set_errno(err, errno, "the working directory is gone");
@@ -208,7 +209,9 @@ int supervisor_take_over(const struct plan *plan, const struct supervisor_option
 
     if (owner_take(rundir, &supervisor.lock, err))
         return -1;
-    status = record_read(&record, rundir, err);
+    status = owner_reserve(supervisor.lock, rundir, err);
+    if (status == 0)
+        status = record_read(&record, rundir, err);
     if (status == 0 && record.uuid) {
         snprintf(supervisor.uuid, sizeof supervisor.uuid, "%s", record.uuid);
         supervisor.owner = record.owner;

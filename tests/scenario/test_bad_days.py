@@ -56,6 +56,28 @@ def test_a_disk_without_room_for_a_run_refuses_it_before_anything_starts(scenari
     assert not (scenario.directory / "started").exists()
 
 
+def test_whatever_room_a_disk_has_a_run_is_refused_or_can_be_stopped(scenario):
+    if not can_mount():
+        pytest.skip("no mount can be made here")
+    job = scenario.job(scenario.script("exec sleep 600"))
+    script = """
+        for size in $(seq 36 4 68); do
+            mount -t tmpfs -o size=${size}k none "$MYELIN_HOME" || exit 99
+            if "$1" run -d "$2" >/dev/null 2>&1; then
+                "$1" stop 1 >&2 && echo stopped || { echo "cannot stop at $size"; "$1" kill 1; exit 1; }
+            else
+                "$1" ps -a >/dev/null && echo refused
+            fi
+            umount -l "$MYELIN_HOME"
+        done
+        """
+    scenario.home.mkdir()
+    ended = scenario.finish(scenario.start(job, under=[*own_mounts(), "sh", "-c", script, "sh"]))
+    assert ended.status == 0, ended
+    outcomes = ended.out.split()
+    assert len(outcomes) == 9 and outcomes == sorted(outcomes) and set(outcomes) == {"refused", "stopped"}, ended
+
+
 def test_a_home_that_cannot_be_written_to_is_named(scenario):
     if os.geteuid() == 0:
         scenario.home.write_text("a file, not a directory")

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -198,9 +199,49 @@ static void an_owner_that_announced_nobody_gets_no_signal(void **state) {
         assert_int_equal(ftruncate(lock, 0), 0);
         assert_int_equal(write(lock, texts[i], strlen(texts[i])), (ssize_t)strlen(texts[i]));
         assert_int_equal(owner_signal(&rundir, SIGKILL, &err), -1);
-        assert_int_equal(err.code, ERROR_NOT_FOUND);
+        assert_int_equal(err.code, ERROR_UNAVAILABLE);
+        assert_non_null(strstr(err.message, "is running, but"));
         close(lock);
     }
+}
+
+static void a_number_takes_the_place_of_a_longer_one_and_a_reserve_of_any(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct error err;
+    pid_t pid, child;
+    int lock;
+
+    (void)state;
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    child = fork(); /* who looks at a lock of its own process's does not see it */
+    if (child == 0) {
+        alarm(30);
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(owner_reserve(lock, &rundir, &err), 0);
+    owner_announce(lock, 4194303);
+    assert_true(owner_lives(&rundir, &pid));
+    assert_int_equal(pid, 4194303);
+    owner_announce(lock, 17);
+    assert_true(owner_lives(&rundir, &pid));
+    assert_int_equal(pid, 17);
+    assert_int_equal(owner_reserve(lock, &rundir, &err), 0);
+    assert_true(owner_lives(&rundir, &pid));
+    assert_int_equal(pid, 0);
+    close(lock);
+    end_owner(child);
+}
+
+static void without_room_for_a_number_nothing_is_reserved(void **state) {
+    struct rundir rundir = home_run(&home);
+    int full = open("/dev/full", O_RDWR | O_CLOEXEC);
+    struct error err;
+
+    (void)state;
+    assert_int_equal(owner_reserve(full, &rundir, &err), -1);
+    assert_non_null(strstr(err.message, "No space left"));
+    close(full);
 }
 
 int main(void) {
@@ -213,6 +254,8 @@ int main(void) {
         cmocka_unit_test(looking_never_stands_in_the_way_of_an_owner),
         cmocka_unit_test(a_signal_reaches_the_owner_and_nobody_else),
         cmocka_unit_test(an_owner_that_announced_nobody_gets_no_signal),
+        cmocka_unit_test(a_number_takes_the_place_of_a_longer_one_and_a_reserve_of_any),
+        cmocka_unit_test(without_room_for_a_number_nothing_is_reserved),
     };
 
     return cmocka_run_group_tests_name("owner", tests, make_home, release_home);
