@@ -99,7 +99,7 @@ static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
     prctl(PR_SET_PDEATHSIG, KEEPER_STOP);
     if (getppid() != keeper)
         _exit(1); /* it is gone already: nothing was started */
-    work->supervise(work->context);
+    work->supervise(work->context, keeper);
     _exit(SUPERVISOR_DONE);
 }
 

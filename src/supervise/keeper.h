@@ -6,8 +6,9 @@
  *
  * It does nothing while all is well: it hands signals on and waits. When the supervisor dies,
  * whatever of the run still lives comes to the keeper (it is a subreaper, as the supervisor
- * is), which ends it and says so. When the keeper dies, the supervisor is told by SIGTERM and
- * stops the run. Only both killed at one blow leave a detached process behind; tasks
+ * is), which ends it and says so. When the keeper dies, the supervisor is told by SIGTERM, stops
+ * the run, and says why: whether an order came from the keeper or from its death shows in who its
+ * parent is then. Only both killed at one blow leave a detached process behind; tasks
  * themselves die with the supervisor (PDEATHSIG) even then.
  *
  * A PID namespace would do the same in the kernel, but shows tasks two different numbers for
@@ -29,8 +30,8 @@ enum {
 struct keeper_work {
     /* Runs in the supervisor's process, in a session without a terminal, until the run is over.
      * Gets KEEPER_STOP and KEEPER_KILL as signals, which wait until it calls
-     * keeper_take_orders. */
-    void (*supervise)(void *context);
+     * keeper_take_orders. `keeper` is its parent as long as that lives. */
+    void (*supervise)(void *context, pid_t keeper);
     /* Runs in the keeper, once nothing of the run is left, if the supervisor died of something;
      * `wait_status` is as of waitpid. */
     void (*orphaned)(void *context, int wait_status);

@@ -22,6 +22,8 @@ enum {
     GATHER_TASKS = 16, /* and only in gangs that are larger than this */
 };
 
+static const char keeper_was_killed[] = "its keeper was killed; its tasks were ended";
+
 static bool has_limits(const struct plan *plan) {
     return plan->totals.of[RESOURCE_CPU].limits > 0 || plan->totals.of[RESOURCE_MEMORY].limits > 0;
 }
@@ -235,6 +237,7 @@ static void end_early(struct supervisor *supervisor, enum state state, const cha
 }
 
 static void on_over(void *context, const struct run_status *status, const char *trouble) {
+    const struct supervisor *supervisor = context;
     struct chronicle_end end = { .state = STATE_STOPPED,
                                  .reason = "it was stopped",
                                  .first_failed = -1,
@@ -243,6 +246,11 @@ static void on_over(void *context, const struct run_status *status, const char *
     if (trouble)
         end = (struct chronicle_end){ .state = STATE_FAILED,
                                       .reason = trouble,
+                                      .first_failed = -1,
+                                      .exit_status = SUPERVISOR_FAILED };
+    else if (supervisor->lost_keeper && (!status || status->verdict.state == VERDICT_STOPPED))
+        end = (struct chronicle_end){ .state = STATE_FAILED,
+                                      .reason = keeper_was_killed,
                                       .first_failed = -1,
                                       .exit_status = SUPERVISOR_FAILED };
     else if (!status)
@@ -254,12 +262,18 @@ static void on_over(void *context, const struct run_status *status, const char *
     end_run(context, &end);
 }
 
+/* An order of the keeper, or its death, which is told by the same signal. */
 static void on_signal(evutil_socket_t number, short what, void *context) {
     struct supervisor *supervisor = context;
 
     (void)what;
+    if (getppid() == supervisor->keeper)
+        supervisor->was_ordered = true;
+    supervisor->lost_keeper = !supervisor->was_ordered;
     if (supervisor->attempts)
         attempts_stop(supervisor->attempts, number == KEEPER_KILL ? STOP_AT_ONCE : STOP_GRACEFULLY);
+    else if (supervisor->lost_keeper && !supervisor->has_ended)
+        end_early(supervisor, STATE_FAILED, keeper_was_killed, SUPERVISOR_FAILED);
     else if (!supervisor->has_ended)
         end_early(supervisor, STATE_STOPPED, "it was stopped while it waited", SUPERVISOR_STOPPED);
 }
@@ -390,7 +404,7 @@ static void begin(struct supervisor *supervisor) {
         start_run(supervisor);
 }
 
-void supervisor_supervise(void *context) {
+void supervisor_supervise(void *context, pid_t keeper) {
     struct supervisor *supervisor = context;
     AUTO(arena) arena = ARENA_INIT;
     struct event *stop, *kill;
@@ -402,6 +416,7 @@ void supervisor_supervise(void *context) {
                                               .notice = on_notice,
                                               .context = supervisor };
 
+    supervisor->keeper = keeper;
     if (supervisor->takes_over && take_over(supervisor, &arena, &err))
         return; /* as long as the journal cannot be read, nothing can be told */
     if (state_is_final(supervisor->seen.state))

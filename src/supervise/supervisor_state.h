@@ -47,6 +47,9 @@ struct supervisor {
     struct queue *queue;               /* of a run that reserves something */
     const struct placement *placement; /* the queue's, once it is the run's turn */
     gpu_set *no_gpus;
+    pid_t keeper;           /* the parent, as long as it lives */
+    bool was_ordered;       /* somebody has stopped the run by the keeper */
+    bool lost_keeper;       /* its death is what stops the run */
     bool has_ended;         /* its end was written */
     int n_revivals;         /* how often a supervisor was followed by another */
     bool takes_over;        /* the run was begun by a supervisor before this one */
@@ -60,7 +63,7 @@ struct supervisor {
 };
 
 /* All that a supervisor does; `context` is a struct supervisor. Returns when the run is over. */
-void supervisor_supervise(void *context);
+void supervisor_supervise(void *context, pid_t keeper);
 
 /* Of the journal: rings for whoever follows the run. */
 void supervisor_journal_written(void *supervisor);

@@ -167,13 +167,27 @@ def test_nobody_survives_the_death_of_the_supervisor(scenario, text):
 
 
 @pytest.mark.parametrize("text", [pytest.param(SLEEPERS, id="tasks"), pytest.param(CHILDREN, id="their children")])
-def test_the_death_of_the_keeper_stops_the_run(scenario, text):
+def test_the_death_of_the_keeper_ends_the_run_and_is_told_as_what_it_is(scenario, text):
     process = start_gang(scenario, text, size=3)
     keeper, _ = keeper_of(scenario)
     os.kill(keeper, signal.SIGKILL)
     ended = scenario.finish(process)
-    assert ended.status == 130, ended
+    assert ended.status == 125 and "failed" in ended.err and "its keeper was killed" in ended.err, ended
+    assert "stopped because of it: master.0, worker[0-1]" in ended.err, ended
     assert nobody_is_left(scenario)
+
+
+def test_a_run_that_was_stopped_stays_so_when_its_keeper_dies_meanwhile(scenario):
+    cmd = "trap 'touch told' TERM; touch up; while [ ! -e go ]; do sleep 0.05; done"
+    process = scenario.start("run", scenario.job(scenario.script(cmd)))
+    scenario.wait_for("up")
+    keeper, _ = keeper_of(scenario)
+    os.kill(keeper, signal.SIGTERM)
+    scenario.wait_for("told")
+    os.kill(keeper, signal.SIGKILL)
+    (scenario.directory / "go").touch()
+    ended = scenario.finish(process)
+    assert ended.status == 130 and "was stopped" in ended.err, ended
 
 
 def test_tasks_die_with_both_of_them_and_the_follower_says_so(scenario):
