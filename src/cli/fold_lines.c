@@ -7,15 +7,21 @@
 enum { BUCKETS = 2048 };
 
 /* A line that is held. Groups are numbered from 1 in the order they were begun, and live in a
- * ring: number s is ring[s % FOLD_GROUPS_MOST]. */
+ * ring: number s is ring[s % FOLD_GROUPS_MOST]. They go out in the order of their levels, and
+ * within a level in the order of their numbers. A group's level is one more than that of the line
+ * before it, as the rank that began it wrote them: so a rank's own line comes to stand beside the
+ * own lines of the others, before what they all say next. */
 struct group {
     char *line;
     size_t n;
     uint64_t hash;
     uint64_t older; /* the group before it in its bucket */
+    uint64_t level;
+    uint64_t before, behind; /* in the order in which they go out; 0: none */
     int64_t stamp, begun_us;
     uint64_t *ranks;
     uint32_t n_ranks, first;
+    bool is_held;
 };
 
 struct fold_lines {
@@ -23,10 +29,12 @@ struct fold_lines {
     void *context;
     uint32_t n_ranks, n_awaited;
     size_t set_words;
-    uint64_t head, tail; /* the groups that are held: head <= s < tail */
+    uint64_t oldest, tail; /* the groups that are held: some of oldest <= s < tail */
+    uint64_t front, back;  /* the one that goes out next, and the one that goes out last; 0: none */
     size_t held_bytes;
-    uint64_t *last; /* by rank: the group of its newest line */
-    bool *is_ended; /* by rank */
+    uint64_t first;         /* that was begun since nothing was held: levels count from there */
+    uint64_t *last, *level; /* by rank: the group of its newest line, and that one's level */
+    bool *is_ended;         /* by rank */
     uint64_t buckets[BUCKETS];
     struct group ring[FOLD_GROUPS_MOST];
 };
@@ -46,8 +54,9 @@ struct fold_lines *fold_lines_new(uint32_t n_ranks, fold_sink *sink, void *conte
     fold->context = context;
     fold->n_ranks = fold->n_awaited = n_ranks;
     fold->set_words = (n_ranks + 63) / 64;
-    fold->head = fold->tail = 1;
+    fold->oldest = fold->tail = fold->first = 1;
     fold->last = zeroed(n_ranks, sizeof *fold->last);
+    fold->level = zeroed(n_ranks, sizeof *fold->level);
     fold->is_ended = zeroed(n_ranks, sizeof *fold->is_ended);
     return fold;
 }
@@ -60,6 +69,7 @@ void fold_lines_free(struct fold_lines *fold) {
         free(fold->ring[i].ranks);
     }
     free(fold->last);
+    free(fold->level);
     free(fold->is_ended);
     free(fold);
 }
@@ -68,8 +78,12 @@ static struct group *group_at(struct fold_lines *fold, uint64_t number) {
     return &fold->ring[number % FOLD_GROUPS_MOST];
 }
 
-static void give_out_head(struct fold_lines *fold) {
-    struct group *group = group_at(fold, fold->head++);
+static bool is_held(struct fold_lines *fold, uint64_t number) {
+    return number >= fold->oldest && group_at(fold, number)->is_held;
+}
+
+static void give_out_front(struct fold_lines *fold) {
+    struct group *group = group_at(fold, fold->front);
     const struct folded folded = {
         .line = group->line,
         .n = group->n,
@@ -83,25 +97,44 @@ static void give_out_head(struct fold_lines *fold) {
     fold->held_bytes -= group->n;
     free(group->line);
     group->line = NULL;
+    group->is_held = false;
+    fold->front = group->behind;
+    if (fold->front)
+        group_at(fold, fold->front)->before = 0;
+    else
+        fold->back = 0, fold->first = fold->tail;
+    while (fold->oldest < fold->tail && !group_at(fold, fold->oldest)->is_held)
+        fold->oldest++;
 }
 
-static bool is_due(const struct fold_lines *fold, const struct group *group, int64_t now_us) {
-    return group->n_ranks >= fold->n_awaited || now_us - group->begun_us >= FOLD_HOLD_US ||
-           now_us < group->begun_us;
+static void give_out_through(struct fold_lines *fold, uint64_t number) {
+    while (is_held(fold, number))
+        give_out_front(fold);
+}
+
+static bool is_complete(const struct fold_lines *fold, const struct group *group) {
+    return group->n_ranks >= fold->n_awaited;
+}
+
+/* Times may be any that a file holds, and lie further apart than their type can tell. */
+static bool was_held_long(const struct group *group, int64_t now_us) {
+    return now_us < group->begun_us || (uint64_t)now_us - (uint64_t)group->begun_us >= FOLD_HOLD_US;
 }
 
 void fold_lines_tick(struct fold_lines *fold, int64_t now_us) {
-    while (fold->head < fold->tail && is_due(fold, group_at(fold, fold->head), now_us))
-        give_out_head(fold);
+    while (fold->front && is_complete(fold, group_at(fold, fold->front)))
+        give_out_front(fold);
+    while (fold->front && was_held_long(group_at(fold, fold->oldest), now_us))
+        give_out_through(fold, fold->oldest);
 }
 
 void fold_lines_flush(struct fold_lines *fold) {
-    while (fold->head < fold->tail)
-        give_out_head(fold);
+    while (fold->front)
+        give_out_front(fold);
 }
 
 bool fold_lines_holds(const struct fold_lines *fold) {
-    return fold->head < fold->tail;
+    return fold->front != 0;
 }
 
 static uint64_t hash_of(const char *line, size_t n) {
@@ -112,23 +145,49 @@ static uint64_t hash_of(const char *line, size_t n) {
     return hash;
 }
 
-/* The oldest group of this line behind the rank's newest one: to join an earlier one would put
+/* Whether the group goes out later than the other, which is held as well. */
+static bool is_behind(struct fold_lines *fold, uint64_t number, uint64_t other) {
+    const uint64_t level = group_at(fold, number)->level, of_other = group_at(fold, other)->level;
+
+    return level > of_other || (level == of_other && number > other);
+}
+
+/* The first group of this line behind the rank's newest one: to join an earlier one would put
  * the rank's lines out of order. 0: none. */
 static uint64_t group_to_join(struct fold_lines *fold, uint32_t rank, const char *line, size_t n,
                               uint64_t hash) {
+    const uint64_t last = is_held(fold, fold->last[rank]) ? fold->last[rank] : 0;
     uint64_t found = 0;
 
-    for (uint64_t s = fold->buckets[hash % BUCKETS]; s >= fold->head && s > fold->last[rank];
+    if (last && last == fold->back)
+        return 0; /* which spares a rank that repeats itself the search among its own lines */
+    for (uint64_t s = fold->buckets[hash % BUCKETS]; s >= fold->oldest;
          s = group_at(fold, s)->older) {
         const struct group *group = group_at(fold, s);
 
-        if (group->hash == hash && group->n == n && memcmp(group->line, line, n) == 0)
+        if (group->is_held && (!last || is_behind(fold, s, last)) &&
+            (!found || is_behind(fold, found, s)) && group->hash == hash && group->n == n &&
+            memcmp(group->line, line, n) == 0)
             found = s;
     }
     return found;
 }
 
-static uint64_t begin_group(struct fold_lines *fold, const char *line, size_t n, uint64_t hash) {
+/* Behind the others of its level. */
+static void put_in_order(struct fold_lines *fold, uint64_t number) {
+    struct group *group = group_at(fold, number);
+    uint64_t before = fold->back;
+
+    while (before && group_at(fold, before)->level > group->level)
+        before = group_at(fold, before)->before;
+    group->before = before;
+    group->behind = before ? group_at(fold, before)->behind : fold->front;
+    *(before ? &group_at(fold, before)->behind : &fold->front) = number;
+    *(group->behind ? &group_at(fold, group->behind)->before : &fold->back) = number;
+}
+
+static uint64_t begin_group(struct fold_lines *fold, uint32_t rank, const char *line, size_t n,
+                            uint64_t hash) {
     const uint64_t number = fold->tail++;
     struct group *group = group_at(fold, number);
 
@@ -142,6 +201,9 @@ static uint64_t begin_group(struct fold_lines *fold, const char *line, size_t n,
     group->n_ranks = 0;
     group->first = UINT32_MAX;
     group->older = fold->buckets[hash % BUCKETS];
+    group->level = fold->last[rank] >= fold->first ? fold->level[rank] + 1 : 0;
+    group->is_held = true;
+    put_in_order(fold, number);
     fold->buckets[hash % BUCKETS] = number;
     fold->held_bytes += n;
     return number;
@@ -156,10 +218,11 @@ void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, s
     fold_lines_tick(fold, now_us);
     number = group_to_join(fold, rank, line, n, hash);
     if (number == 0) {
-        while (fold->head < fold->tail && (fold->tail - fold->head == FOLD_GROUPS_MOST ||
-                                           fold->held_bytes + n > FOLD_BYTES_MOST))
-            give_out_head(fold);
-        number = begin_group(fold, line, n, hash);
+        if (fold->tail - fold->oldest == FOLD_GROUPS_MOST)
+            give_out_through(fold, fold->oldest);
+        while (fold->front && fold->held_bytes + n > FOLD_BYTES_MOST)
+            give_out_front(fold);
+        number = begin_group(fold, rank, line, n, hash);
         group_at(fold, number)->stamp = stamp;
         group_at(fold, number)->begun_us = now_us;
     }
@@ -168,7 +231,9 @@ void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, s
     group->n_ranks++;
     group->first = rank < group->first ? rank : group->first;
     fold->last[rank] = number;
-    fold_lines_tick(fold, now_us);
+    fold->level[rank] = group->level;
+    if (is_complete(fold, group))
+        give_out_through(fold, number); /* what any rank writes from now on comes behind it */
 }
 
 void fold_lines_ended(struct fold_lines *fold, uint32_t rank) {

@@ -9,9 +9,11 @@
  *
  * Laws:
  *   1. Each rank's lines come out in the rank's own order, each exactly once.
- *   2. Folded lines come out in the order of the first rank that wrote them.
+ *   2. A line comes out behind those that its ranks wrote before it, and otherwise as early as it
+ *      can: before what others have said since, if the rank may still say that too. So ranks that
+ *      each print a line of their own before one that is alike fold the second.
  *   3. A line is held for FOLD_HOLD_US at most (by the times that are fed and ticked), and not at
- *      all once every rank that is still there has written it and nothing before it is held.
+ *      all once every rank that is still there has written it: then all before it goes out, too.
  *   4. At most FOLD_GROUPS_MOST lines of FOLD_BYTES_MOST bytes are held: the oldest goes out for
  *      a new one.
  */

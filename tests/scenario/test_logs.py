@@ -209,6 +209,8 @@ def test_a_log_without_an_index_is_shown_without_times(scenario):
     ended = logs(scenario, "@", "-t")
     assert ended.status == 0
     assert re.search(r"^- +worker.0 │ a$", ended.out, re.M), ended
+    status, out = on_terminal(scenario, "logs", "@")
+    assert status == 0 and sorted(line[-3:] for line in visible(out) if line) == ["│ a", "│ a"], out
 
 
 def test_following_goes_on_until_the_run_is_over(scenario):
@@ -322,10 +324,12 @@ def test_a_reader_of_logs_may_go_away(scenario):
 # ---- on a terminal
 
 TALK = "for i in 1 2 3; do echo same $i; echo mine $RANK $i; sleep 0.5; done"
+OWN_FIRST = "for i in 1 2 3; do echo mine $RANK $i; echo same $i; sleep 0.5; done"
 
 
-def test_what_tasks_say_alike_is_folded_on_a_terminal(scenario):
-    job = scenario.job(scenario.script(TALK), "pytorch", workers=3)
+@pytest.mark.parametrize("talk", [TALK, OWN_FIRST])
+def test_what_tasks_say_alike_is_folded_on_a_terminal(scenario, talk):
+    job = scenario.job(scenario.script(talk), "pytorch", workers=3)
     status, out = on_terminal(scenario, "run", job)
     assert status == 0
     lines = visible(out)

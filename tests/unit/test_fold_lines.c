@@ -126,6 +126,65 @@ static void what_all_ranks_say_is_one_line_at_once(void **unused) {
     heard_release(&heard);
 }
 
+static void say(struct fold_lines *fold, uint32_t rank, int64_t now, const char *line) {
+    fold_lines_feed(fold, rank, line, strlen(line), 0, now);
+}
+
+/* What came out, each line behind the number of its ranks. */
+static void note(void *context, const struct folded *folded) {
+    struct error err;
+
+    assert_int_equal(
+        buf_printf(context, &err, "%u %.*s\n", folded->n_ranks, (int)folded->n, folded->line), 0);
+}
+
+static void what_is_alike_folds_also_behind_lines_that_differ(void **unused) {
+    AUTO(buf) out = BUF_INIT(1 << 16);
+    struct fold_lines *fold = fold_lines_new(3, note, &out);
+
+    (void)unused;
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        char mine[16];
+
+        snprintf(mine, sizeof mine, "loss %u", rank);
+        say(fold, rank, 1000 + rank, mine);
+        say(fold, rank, 1000 + rank, "epoch 1 done");
+        say(fold, rank, 1000 + rank, mine);
+        say(fold, rank, 1000 + rank, "epoch 2 done");
+    }
+    assert_string_equal(out.data, "1 loss 0\n1 loss 1\n1 loss 2\n3 epoch 1 done\n"
+                                  "1 loss 0\n1 loss 1\n1 loss 2\n3 epoch 2 done\n");
+    assert_false(fold_lines_holds(fold));
+    fold_lines_free(fold);
+}
+
+static void lines_that_are_put_before_it_do_not_hold_a_line_longer(void **unused) {
+    AUTO(buf) out = BUF_INIT(1 << 16);
+    struct fold_lines *fold = fold_lines_new(4, note, &out);
+
+    (void)unused;
+    say(fold, 0, 0, "a");
+    say(fold, 0, 0, "old");
+    say(fold, 1, FOLD_HOLD_US - 1, "b");
+    say(fold, 1, FOLD_HOLD_US - 1, "new");
+    fold_lines_tick(fold, FOLD_HOLD_US);
+    assert_string_equal(out.data, "1 a\n1 b\n1 old\n");
+    assert_true(fold_lines_holds(fold));
+    fold_lines_free(fold);
+}
+
+static void times_that_lie_apart_as_far_as_can_be_let_lines_go(void **unused) {
+    AUTO(buf) out = BUF_INIT(1 << 16);
+    struct fold_lines *fold = fold_lines_new(2, note, &out);
+
+    (void)unused;
+    say(fold, 0, INT64_MIN, "without a time");
+    say(fold, 1, INT64_MAX, "late");
+    say(fold, 0, INT64_MIN, "again");
+    assert_string_equal(out.data, "1 without a time\n1 late\n");
+    fold_lines_free(fold);
+}
+
 static void a_line_is_held_no_longer_than_it_may(void **unused) {
     struct heard heard;
     struct fold_lines *fold = fold_lines_new(2, hear, &heard);
@@ -172,7 +231,7 @@ static void a_flood_of_one_rank_stays_within_bounds(void **unused) {
     assert_int_equal(heard.n_lines, 10);
     for (int i = 0; i < 5; i++)
         fold_lines_feed(fold, 1, line, FOLD_BYTES_MOST / 4, 0, 0);
-    assert_true(heard.n_lines >= FOLD_GROUPS_MOST + 10 + 1);
+    assert_true(heard.of[1].len >= FOLD_BYTES_MOST / 4);
     fold_lines_free(fold); /* with lines that are still held */
     heard_release(&heard);
     free(line);
@@ -182,6 +241,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unfolding_gives_each_rank_its_exact_lines),
         cmocka_unit_test(what_all_ranks_say_is_one_line_at_once),
+        cmocka_unit_test(what_is_alike_folds_also_behind_lines_that_differ),
+        cmocka_unit_test(lines_that_are_put_before_it_do_not_hold_a_line_longer),
+        cmocka_unit_test(times_that_lie_apart_as_far_as_can_be_let_lines_go),
         cmocka_unit_test(a_line_is_held_no_longer_than_it_may),
         cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
         cmocka_unit_test(a_flood_of_one_rank_stays_within_bounds),
