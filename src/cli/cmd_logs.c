@@ -263,6 +263,7 @@ static int go_on(struct view *view, struct error *err) {
     const struct watch_options options = { .listener = -1,
                                            .follow = &view->follow,
                                            .logs = view->logs,
+                                           .ends_unread = true,
                                            .attempt = record_attempt(&view->record) };
     enum watch_outcome outcome;
     struct run_record record;
@@ -317,7 +318,7 @@ static int show(struct view *view, const bool *wanted, struct error *err) {
     if (view->request.has_attempt)
         attempt = last = (uint32_t)view->request.attempt;
     follow_init(&view->follow, &view->plan, &options);
-    for (const uint32_t first = attempt; attempt <= last; attempt++) {
+    for (const uint32_t first = attempt; attempt <= last && !view->follow.is_broken; attempt++) {
         const bool goes_on =
             view->request.is_following && attempt == newest && !state_is_final(view->record.state);
 
@@ -330,6 +331,8 @@ static int show(struct view *view, const bool *wanted, struct error *err) {
             status = go_on(view, err);
         close_logs(view, wanted, goes_on);
     }
+    if (status == 0)
+        status = follow_check(&view->follow, err);
     follow_release(&view->follow);
     return status;
 }

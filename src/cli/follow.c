@@ -30,6 +30,11 @@ static_assert(OUT_SIZE >= WRITE_AT + FOLLOW_PIECE_MOST, "a piece fits behind wha
 
 /* ---- bytes out ---- */
 
+static void give_up(struct follow *follow, int errnum) {
+    follow->is_broken = true;
+    follow->trouble = errnum == EPIPE ? 0 : errnum;
+}
+
 /* Past stdio: that nobody reads any more is no failure of the command. */
 static void write_all(struct follow *follow, struct iovec *parts, int n) {
     while (n > 0 && !follow->is_broken) {
@@ -38,7 +43,7 @@ static void write_all(struct follow *follow, struct iovec *parts, int n) {
         if (written < 0 && errno == EAGAIN)
             poll(&(struct pollfd){ .fd = follow->fd, .events = POLLOUT }, 1, -1);
         else if (written < 0 && errno != EINTR)
-            follow->is_broken = true;
+            give_up(follow, errno);
         for (; n > 0 && written >= (ssize_t)parts->iov_len; parts++, n--)
             written -= (ssize_t)parts->iov_len;
         if (n > 0 && written > 0) {
@@ -46,6 +51,20 @@ static void write_all(struct follow *follow, struct iovec *parts, int n) {
             parts->iov_len -= (size_t)written;
         }
     }
+}
+
+bool follow_is_read(struct follow *follow) {
+    struct pollfd out = { .fd = follow->fd };
+
+    if (!follow->is_broken && poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP))
+        give_up(follow, EPIPE);
+    return !follow->is_broken;
+}
+
+int follow_check(const struct follow *follow, struct error *err) {
+    if (!follow->trouble)
+        return 0;
+    return error_set_errno(err, follow->trouble, "cannot write what the tasks wrote");
 }
 
 /* The status line is taken away, and drawn again behind the lines, in one write: no flicker. */

@@ -6,6 +6,7 @@
  * On a terminal the lines are made harmless, what several tasks say alike is folded into one
  * line (fold_lines.h), and a status line can stand below; elsewhere lines are passed on byte for
  * byte, or as JSON. A reader that is slow slows only this: the run goes on, and its logs are whole.
+ * A reader that goes away is no failure; a disk that is full is.
  */
 #ifndef CLI_FOLLOW_H
 #define CLI_FOLLOW_H
@@ -49,7 +50,8 @@ struct follow {
     bool is_terminal, is_coloured;
     bool is_raw;    /* one task's bytes as they are */
     bool is_plain;  /* lines as they are, behind names */
-    bool is_broken; /* nobody reads any more */
+    bool is_broken; /* nothing more can be written: nobody reads any more, or `trouble` */
+    int trouble;    /* why a write failed, where that is to be told; 0: it is not */
     int width;      /* of names */
 
     uint32_t attempt;  /* of the run: told with each line of JSON; set by who knows */
@@ -86,6 +88,11 @@ void follow_ended(struct follow *follow, uint32_t rank);
 
 /* Another attempt of the task begins. */
 void follow_goes_on(struct follow *follow, uint32_t rank);
+
+/* Whether somebody still reads: also found out where nothing is written. */
+bool follow_is_read(struct follow *follow);
+/* Fails when lines could not be written for another reason than that nobody reads them. */
+MUST_CHECK int follow_check(const struct follow *follow, struct error *err);
 
 /* Lines that were held long enough are shown; what is shown reaches the reader. */
 void follow_tick(struct follow *follow, int64_t now_us);

@@ -50,7 +50,7 @@ struct watcher {
     int notify_fd;
     struct event *notify_event, *look_event, *more_event, *fold_event, *resize_event;
     struct event *signal_events[ARRAY_LEN(signals)];
-    bool has_looked;
+    bool has_looked, has_told_trouble;
     unsigned interrupts;
     enum watch_outcome outcome;
     alignas(struct inotify_event) char bytes[READ_SIZE];
@@ -277,6 +277,19 @@ static void finish(struct watcher *w, enum watch_outcome outcome) {
     event_base_loopbreak(w->base);
 }
 
+/* Lines that nobody gets are no reason to leave a run whose end the caller waits for. */
+static void look_at_reader(struct watcher *w) {
+    struct error err;
+
+    if (!w->follow || follow_is_read(w->follow))
+        return;
+    if (w->options->ends_unread)
+        finish(w, WATCH_LEFT);
+    else if (!w->has_told_trouble && follow_check(w->follow, &err))
+        say(w, "%s; the logs are whole", err.message);
+    w->has_told_trouble = true;
+}
+
 /* More than one turn's worth is read in several, with signals answered in between. */
 static void look(struct watcher *w) {
     const struct timeval hold = { .tv_usec = FOLD_HOLD_US };
@@ -376,6 +389,7 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     if (w->follow)
         look_for_logs(w); /* a notification may have been lost */
     look(w);
+    look_at_reader(w);
     if (has_more(w)) {
         evtimer_add(w->look_event, &again);
         return;
@@ -492,6 +506,7 @@ static void watcher_release(struct watcher *w) {
     if (w->follow) {
         follow_settle(w->follow);
         follow_hide_status(w->follow);
+        look_at_reader(w);
     }
     for (uint32_t rank = 0; w->own_logs && rank < w->plan.n_tasks; rank++)
         logread_release(&w->own_logs[rank]);

@@ -23,6 +23,7 @@ struct watch_options {
     bool from_end;     /* shows only what is written from now on */
     bool signals_stop; /* an interrupt stops the run; else it ends the watching */
     bool hangup_stops; /* so does a hangup */
+    bool ends_unread;  /* the watching ends when nobody reads what is shown any more */
     /* Who has begun to show the logs hands over how far it came: both by the tasks of the run, and
      * still its own afterwards. NULL: the watcher begins, by `out` and `style`. */
     struct follow *follow;

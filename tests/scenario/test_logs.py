@@ -225,6 +225,31 @@ def test_following_goes_on_until_the_run_is_over(scenario):
     assert sorted(ended.out.splitlines()) == ["master.0 │ last", "worker.0 │ last"], ended
 
 
+@pytest.mark.parametrize("how", [[], ["--json"], ["-f"]])
+def test_lines_that_cannot_be_written_are_a_failure(scenario, how):
+    assert scenario.run(scenario.job(scenario.script("echo a"), "pytorch", workers=1)).status == 0
+    with open("/dev/full", "wb") as full:
+        ended = logs(scenario, "@", *how, stdout=full)
+        assert ended.status == 1 and "No space left" in ended.err, ended
+
+
+def test_a_run_whose_lines_cannot_be_written_says_so_and_keeps_its_status(scenario):
+    with open("/dev/full", "wb") as full:
+        ended = scenario.run(scenario.job(scenario.script("echo a; exit 7")), stdout=full)
+    assert ended.status == 7 and ended.err.count("No space left") == 1, ended
+
+
+@pytest.mark.parametrize("cmd", ["echo first; while :; do echo more; sleep 0.05; done", "echo first; sleep 600"])
+def test_following_ends_when_nobody_reads_any_more(scenario, cmd):
+    run = started(scenario, scenario.job(scenario.script(cmd)))
+    process = scenario.start("logs", run, "-f")
+    assert process.stdout.readline() == b"first\n"
+    process.stdout.close()
+    assert process.wait(timeout=10) == 0 and process.stderr.read() == b""
+    process.stderr.close()
+    subprocess.run([str(PROGRAM), "kill", run], env=scenario.environment, check=True, timeout=20)
+
+
 # ---- for programs
 
 def objects(out):
