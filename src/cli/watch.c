@@ -459,13 +459,20 @@ static void add_signals(struct watcher *w) {
     watch_hold_signals(SIG_UNBLOCK);
 }
 
+/* What the system has of these is shared with all of a user's programs, and may be used up. */
+static bool is_used_up(int errnum) {
+    return errnum == EMFILE || errnum == ENFILE || errnum == ENOSPC || errnum == ENOMEM;
+}
+
+/* Without notifications the look that comes once a second finds all of it, only later. */
 static int watch_files(struct watcher *w, struct error *err) {
     w->notify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (w->notify_fd < 0 ||
-        inotify_add_watch(w->notify_fd, w->rundir->path, IN_MODIFY | IN_CREATE) < 0 ||
-        inotify_add_watch(w->notify_fd, w->rundir->logs, IN_MODIFY | IN_CREATE) < 0)
-        return error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
-    return 0;
+    if (w->notify_fd >= 0 &&
+        inotify_add_watch(w->notify_fd, w->rundir->path, IN_MODIFY | IN_CREATE) >= 0 &&
+        inotify_add_watch(w->notify_fd, w->rundir->logs, IN_MODIFY | IN_CREATE) >= 0)
+        return 0;
+    return is_used_up(errno) ? 0
+                             : error_set_errno(err, errno, "cannot watch run %s", w->rundir->id);
 }
 
 static int watcher_init(struct watcher *w, struct error *err) {
@@ -474,7 +481,8 @@ static int watcher_init(struct watcher *w, struct error *err) {
         abort();
     if (w->notify_fd < 0 && watch_files(w, err))
         return -1;
-    w->notify_event = event_new(w->base, w->notify_fd, EV_READ | EV_PERSIST,
+    /* One without a descriptor never comes. */
+    w->notify_event = event_new(w->base, w->notify_fd, w->notify_fd >= 0 ? EV_READ | EV_PERSIST : 0,
                                 w->options->listener >= 0 ? on_bell : on_notify, w);
     w->look_event = evtimer_new(w->base, on_look, w);
     w->more_event = evtimer_new(w->base, on_more, w);

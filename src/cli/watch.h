@@ -2,7 +2,8 @@
 /*
  * Follows a run from outside: by its journal and its logs, as they grow on the disk. Any number
  * of processes can watch a run, from its start or from later; the run does not notice. Who started
- * it is told by its bell (supervise/bell.h), the others by inotify.
+ * it is told by its bell (supervise/bell.h), the others by inotify, or where the system has no
+ * more of that by a look once a second.
  *
  * SIGINT and SIGTERM to the watching process become a stop of the run, a second one kills it,
  * where the options say so; SIGHUP leaves the run alone unless they say otherwise.

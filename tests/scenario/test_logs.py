@@ -250,6 +250,22 @@ def test_following_ends_when_nobody_reads_any_more(scenario, cmd):
     subprocess.run([str(PROGRAM), "kill", run], env=scenario.environment, check=True, timeout=20)
 
 
+@pytest.mark.parametrize("command", ["logs -f", "attach --from-start"])
+def test_without_notifications_a_run_is_followed_more_slowly(scenario, command):
+    script = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"'
+    without = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"]
+    if subprocess.run([*without, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no user namespace can be made here")
+    cmd = scenario.script("echo first; while [ ! -e go ]; do sleep 0.05; done; echo last")
+    run = started(scenario, scenario.job(cmd))
+    verb, option = command.split()
+    process = scenario.start(verb, run, option, under=without)
+    assert b"first" in process.stdout.readline()
+    (scenario.directory / "go").touch()
+    ended = scenario.finish(process)
+    assert ended.status == 0 and "last" in ended.out, ended
+
+
 # ---- for programs
 
 def objects(out):
