@@ -127,7 +127,10 @@ void report_failure(FILE *out, const struct run_record *run) {
 
         last_lines(run, rank, print_tail_line, &shown);
         if (shown.heading && run->tasks[rank].started_s >= 0)
-            fprintf(out, "  %s wrote nothing\n", name.text);
+            fprintf(out,
+                    run->tasks[rank].log_lost ? "  nothing that %s wrote could be kept\n"
+                                              : "  %s wrote nothing\n",
+                    name.text);
     }
     if (!came_to_tasks(run))
         return;

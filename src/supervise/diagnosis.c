@@ -60,6 +60,7 @@ const char *diagnosis_kind_name(enum diagnosis_kind kind) {
 /* One diagnosis in the making. */
 struct inquiry {
     const struct task_end *end;
+    enum output_extent extent;
     struct transcript transcript;
     struct tracebacks tracebacks;
     struct sentence sentence; /* the one in out */
@@ -443,18 +444,21 @@ static bool explain_by_signal(struct inquiry *inquiry) {
 /* Nothing is known but the code; the last line is often what the program had to say. */
 static void tell_exit_code(struct inquiry *inquiry) {
     const struct transcript *text = &inquiry->transcript;
+    const bool is_whole = inquiry->extent == OUTPUT_WHOLE;
 
     inquiry->out->kind = DIAGNOSIS_EXIT_CODE;
     say_end(inquiry);
     for (size_t i = text->n_lines; i-- > 0 && inquiry->out->failed;) {
         if (text->lines[i].n == 0)
             continue;
-        say(&inquiry->sentence, "; the last line it wrote: ");
+        say(&inquiry->sentence,
+            is_whole ? "; the last line it wrote: " : "; the last line of it that was kept: ");
         say_most(&inquiry->sentence, slice_trim(text->lines[i]), LAST_LINE_MOST);
         return;
     }
     if (inquiry->out->failed)
-        say(&inquiry->sentence, " and wrote nothing");
+        say(&inquiry->sentence,
+            is_whole ? " and wrote nothing" : "; nothing that it wrote could be kept");
 }
 
 static enum diagnosis_kind kind_of_not_started(const struct task_end *end, struct slice message) {
@@ -590,9 +594,10 @@ static void explain(struct inquiry *inquiry, const char *task) {
 }
 
 void diagnose(const char *task, const struct task_end *end, const char *output, size_t n,
-              struct diagnosis *out) {
+              enum output_extent extent, struct diagnosis *out) {
     struct inquiry inquiry = {
         .end = end,
+        .extent = extent,
         .sentence = { .text = out->sentence, .size = sizeof out->sentence },
         .out = out,
     };

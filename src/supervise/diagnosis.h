@@ -4,7 +4,7 @@
  * no files.
  *
  *   struct diagnosis why;
- *   diagnose("worker.2", &end, output, n, &why);
+ *   diagnose("worker.2", &end, output, n, OUTPUT_WHOLE, &why);
  *   why.sentence   worker.2 raised ValueError: shapes do not match (train.py, line 41, in step)
  *   why.hint       "" or how to mend it, where something honest can be said
  *
@@ -86,10 +86,13 @@ struct diagnosis {
     char hint[DIAGNOSIS_HINT_MOST];
 };
 
+/* Whether all that a task wrote was kept, as far as its log goes back. */
+enum output_extent { OUTPUT_WHOLE, OUTPUT_LOST };
+
 /* `output` is the last that the task wrote, of which DIAGNOSIS looks at 64 KiB at most; it may be
  * cut anywhere. `task` is how the sentence names it. */
 void diagnose(const char *task, const struct task_end *end, const char *output, size_t n,
-              struct diagnosis *out);
+              enum output_extent extent, struct diagnosis *out);
 
 /* Is `suspect` rather a consequence of `culprit` than the other way round? So when a task that lost
  * its peer is reaped before the peer that broke. It never holds both ways, and never of a task that

@@ -212,7 +212,8 @@ static void diagnose_task(const struct run *run, uint32_t rank, struct diagnosis
     AUTO(buf) output = BUF_INIT(DIAGNOSED_OUTPUT);
 
     tasklog_tail(run->options.logs, name.text, &output);
-    diagnose(name.text, &run->tasks[rank].end, output.data, output.len, why);
+    diagnose(name.text, &run->tasks[rank].end, output.data, output.len,
+             run->tasks[rank].log_lost ? OUTPUT_LOST : OUTPUT_WHOLE, why);
 }
 
 static void stop_after_failure(struct run *run) {

@@ -65,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         text = realloc(text, size - 2 ? size - 2 : 1);
 
     memset(&again, 0x55, sizeof again);
-    diagnose(task, &end, text, size - 2, &why);
-    diagnose(task, &end, text, size - 2, &again);
+    diagnose(task, &end, text, size - 2, OUTPUT_WHOLE, &why);
+    diagnose(task, &end, text, size - 2, OUTPUT_WHOLE, &again);
     free(text);
     require(why.kind < DIAGNOSIS_KIND_COUNT && diagnosis_kind_name(why.kind)[0]);
     require(strncmp(why.sentence, task, strlen(task)) == 0);

@@ -96,6 +96,13 @@ def test_each_task_has_the_limit_for_itself(scenario):
     assert sizes == [1000, 2000, 2000]
 
 
+def test_of_a_task_whose_output_was_not_kept_it_is_not_said_that_it_wrote_nothing(scenario):
+    ended = scenario.run(scenario.job(scenario.script("echo words; exit 3")), "--log-limit", "0")
+    assert ended.status == 3 and "wrote nothing" not in ended.err, ended
+    assert "exited with code 3; nothing that it wrote could be kept" in ended.err, ended
+    assert "  nothing that master.0 wrote could be kept\n" in ended.err, ended
+
+
 @pytest.mark.parametrize("given, kept", [("0", 0), ("100", 100), ("1K", 1024), ("1.5KiB", 1536), ("1M", 3000), ("1T", 3000)])
 def test_a_limit_is_given_in_bytes_or_larger_units(scenario, given, kept):
     ended = scenario.run(scenario.job(scenario.script("head -c 3000 /dev/zero")), "--log-limit", given)

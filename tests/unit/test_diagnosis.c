@@ -35,7 +35,7 @@ static struct task_end signalled(int number) {
 static struct diagnosis diagnose_text(struct task_end end, const char *output) {
     struct diagnosis why;
 
-    diagnose("worker.2", &end, output, strlen(output), &why);
+    diagnose("worker.2", &end, output, strlen(output), OUTPUT_WHOLE, &why);
     return why;
 }
 
@@ -622,20 +622,33 @@ static void the_texts_are_short_printable_and_whole_for_any_output(void **unused
 
         while (n < 4096)
             n += (size_t)snprintf(output + n, sizeof output - n, "\xf0\x9f\x94\xa5\x1b[31m\a\xff");
-        diagnose("worker.2", &end, output, n, &why);
+        diagnose("worker.2", &end, output, n, OUTPUT_WHOLE, &why);
         assert_harmless(why.sentence, sizeof why.sentence);
         assert_harmless(why.place.file, sizeof why.place.file);
         assert_non_null(strstr(why.sentence, "…"));
         assert_non_null(strstr(why.sentence, ".py, line 1, in f)"));
     }
     memset(output, 0xff, sizeof output);
-    diagnose("worker.2", &end, output, sizeof output, &why);
+    diagnose("worker.2", &end, output, sizeof output, OUTPUT_WHOLE, &why);
     assert_harmless(why.sentence, sizeof why.sentence);
     memset(output, '\n', sizeof output);
-    diagnose("worker.2", &end, output, sizeof output, &why);
+    diagnose("worker.2", &end, output, sizeof output, OUTPUT_WHOLE, &why);
     assert_string_equal(why.sentence, "worker.2 exited with code 1 and wrote nothing");
-    diagnose("worker.2", &end, NULL, 0, &why);
+    diagnose("worker.2", &end, NULL, 0, OUTPUT_WHOLE, &why);
     assert_string_equal(why.sentence, "worker.2 exited with code 1 and wrote nothing");
+}
+
+static void of_output_that_was_lost_it_is_not_said_that_there_was_none(void **unused) {
+    const struct task_end end = exit_with(1);
+    struct diagnosis why;
+
+    (void)unused;
+    diagnose("worker.2", &end, NULL, 0, OUTPUT_LOST, &why);
+    assert_string_equal(why.sentence,
+                        "worker.2 exited with code 1; nothing that it wrote could be kept");
+    diagnose("worker.2", &end, "epoch 1\n", 8, OUTPUT_LOST, &why);
+    assert_string_equal(why.sentence,
+                        "worker.2 exited with code 1; the last line of it that was kept: epoch 1");
 }
 
 static void of_a_long_output_the_end_is_looked_at(void **unused) {
@@ -647,7 +660,7 @@ static void of_a_long_output_the_end_is_looked_at(void **unused) {
     memset(output, 'x', sizeof output);
     memcpy(output + sizeof output - sizeof plain_3_7, "\n", 1);
     memcpy(output + sizeof output - sizeof plain_3_7 + 1, plain_3_7, sizeof plain_3_7 - 1);
-    diagnose("worker.2", &end, output, sizeof output, &why);
+    diagnose("worker.2", &end, output, sizeof output, OUTPUT_WHOLE, &why);
     assert_string_equal(why.sentence, plain_sentence);
 }
 
@@ -774,6 +787,7 @@ int main(void) {
         cmocka_unit_test(a_task_that_was_not_started_says_what_failed),
         cmocka_unit_test(a_task_that_lost_its_peer_is_the_echo_of_the_one_that_broke),
         cmocka_unit_test(the_texts_are_short_printable_and_whole_for_any_output),
+        cmocka_unit_test(of_output_that_was_lost_it_is_not_said_that_there_was_none),
         cmocka_unit_test(of_a_long_output_the_end_is_looked_at),
         cmocka_unit_test(more_tracebacks_than_are_kept_leave_the_last),
         cmocka_unit_test(a_kill_for_the_memory_limit_is_told_from_other_kills),

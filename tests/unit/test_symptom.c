@@ -16,7 +16,7 @@ static struct diagnosis diagnose_line(int code, const char *output) {
     const struct task_end end = { .kind = TASK_EXITED, .detail = code };
     struct diagnosis why;
 
-    diagnose("worker.2", &end, output, strlen(output), &why);
+    diagnose("worker.2", &end, output, strlen(output), OUTPUT_WHOLE, &why);
     return why;
 }
 
