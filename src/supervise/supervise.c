@@ -19,7 +19,7 @@
 
 static const char local_host[] = "127.0.0.1";
 
-enum { DIAGNOSED_OUTPUT = 64 * 1024, LEFT_MOST = 640 };
+enum { DIAGNOSED_OUTPUT = 64 * 1024, LEFT_MOST = 640, LOG_TROUBLES_TOLD = 8 };
 
 /* Written once: a gang of n asks n * n times, as each task is told all addresses. */
 struct port_text {
@@ -51,7 +51,7 @@ struct run {
     struct task_state *tasks;
     struct tasklog *logs;
     struct tasklog_place log_place;
-    bool log_trouble_told;
+    uint32_t n_log_troubles; /* tasks that have lost output */
     uint32_t n_started, n_ended;
     struct event linger_event, doubt_event;
 };
@@ -162,11 +162,17 @@ static uint64_t delivered(void *context, uint32_t rank) {
     return tasklog_size(run->options.logs, name.text);
 }
 
+/* Of each task, once, up to a number: a full disk is the same for all of a thousand. */
 static void tell_log_trouble(struct run *run, const char *task, const struct tasklog *log) {
     const uint64_t limit = run->options.log_limit;
     char sentence[256];
 
-    if (log->kept >= limit)
+    if (run->n_log_troubles++ > LOG_TROUBLES_TOLD)
+        return;
+    if (run->n_log_troubles > LOG_TROUBLES_TOLD)
+        snprintf(sentence, sizeof sentence,
+                 "more logs cannot be kept whole: 'myelin status' tells how much each task lost");
+    else if (log->kept >= limit)
         snprintf(sentence, sizeof sentence,
                  "the log of %s has reached its limit of %" PRIu64
                  " bytes (--log-limit): what comes is counted, not kept; the run goes on",
@@ -182,14 +188,13 @@ static void on_output(void *context, uint32_t rank, const char *bytes, size_t n)
     struct run *run = context;
     struct tasklog *log = &run->logs[rank];
     const struct task_name name = task_name(&run->state.plan->tasks[rank]);
+    const bool was_whole = log->lost == 0;
 
     tasklog_write(log, &run->log_place, name.text, tasklog_now(run->log_place.origin_us), bytes, n);
     run->tasks[rank].log_lost = log->lost;
     run->observer.output(run->observer.context, rank);
-    if (log->lost && !run->log_trouble_told) {
-        run->log_trouble_told = true;
+    if (was_whole && log->lost)
         tell_log_trouble(run, name.text, log);
-    }
 }
 
 static void stop_gang(struct run *run, enum stop_manner manner) {

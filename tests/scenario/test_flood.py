@@ -103,6 +103,16 @@ def test_of_a_task_whose_output_was_not_kept_it_is_not_said_that_it_wrote_nothin
     assert "  nothing that master.0 wrote could be kept\n" in ended.err, ended
 
 
+def test_each_task_that_loses_output_is_told_of_as_long_as_they_are_few(scenario):
+    cmd = scenario.script("[ $RANK = 0 ] || head -c 100 /dev/zero")
+    ended = scenario.run(scenario.job(cmd, "pytorch", workers=2), "--log-limit", "50")
+    told = sorted(line for line in ended.err.splitlines() if "has reached its limit" in line)
+    assert ended.status == 0 and [line.split()[4] for line in told] == ["worker.0", "worker.1"], ended
+    ended = scenario.run(scenario.job(cmd, "pytorch", workers=20), "--log-limit", "50")
+    assert ended.err.count("has reached its limit") == 8, ended
+    assert ended.err.count("more logs cannot be kept whole") == 1, ended
+
+
 @pytest.mark.parametrize("given, kept", [("0", 0), ("100", 100), ("1K", 1024), ("1.5KiB", 1536), ("1M", 3000), ("1T", 3000)])
 def test_a_limit_is_given_in_bytes_or_larger_units(scenario, given, kept):
     ended = scenario.run(scenario.job(scenario.script("head -c 3000 /dev/zero")), "--log-limit", given)
