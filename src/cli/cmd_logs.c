@@ -57,6 +57,16 @@ static bool read_zone(const char *text, long *out) {
     return true;
 }
 
+/* strptime takes a day from 1 to 31, whatever the month. */
+static bool is_in_calendar(const struct tm *tm) {
+    struct tm noon = {
+        .tm_year = tm->tm_year, .tm_mon = tm->tm_mon, .tm_mday = tm->tm_mday, .tm_hour = 12
+    };
+
+    timegm(&noon);
+    return noon.tm_mday == tm->tm_mday;
+}
+
 /* "2026-03-01", "2026-03-01T12:00[:00[.5]][Z|+02:00]"; local time where no zone is given. */
 static bool read_time(const char *text, int64_t *out) {
     static const char *const forms[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M",
@@ -69,7 +79,7 @@ static bool read_time(const char *text, int64_t *out) {
         const char *rest = strptime(text, forms[i], &tm);
         char *end;
 
-        if (!rest)
+        if (!rest || !is_in_calendar(&tm))
             continue;
         if (*rest == '.') {
             fraction = strtod(rest, &end);
