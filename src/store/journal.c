@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,14 +44,52 @@ int journal_create(struct journal *journal, const struct rundir *rundir, uint32_
     return 0;
 }
 
-int journal_reserve(struct journal *journal, struct error *err) {
-    const off_t room = ROOM_FOR_RUN + (off_t)journal->n_tasks * ROOM_FOR_TASK;
+static bool is_roomy(int fd, off_t n) {
+    struct statvfs disk;
+
+    return fstatvfs(fd, &disk) < 0 || disk.f_blocks == 0 || /* which does not know its size */
+           (uint64_t)disk.f_bavail * disk.f_frsize >= (uint64_t)n;
+}
+
+static off_t end_of(const struct journal *journal) {
     const off_t end = lseek(journal->fd, 0, SEEK_END);
 
-    /* Not every file system can reserve. */
-    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, end > 0 ? end : 0, room) < 0 && errno == ENOSPC)
+    return end > 0 ? end : 0;
+}
+
+/* Not every file system can reserve; a run is not refused for that, nor for what else may be amiss:
+ * only for what is known to be too little. */
+static bool take_room(const struct journal *journal, off_t from, off_t n) {
+    int status;
+
+    do
+        status = fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, from, n);
+    while (status < 0 && errno == EINTR);
+    if (status < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+        return is_roomy(journal->fd, from + n - end_of(journal));
+    return status == 0 || (errno != ENOSPC && errno != EDQUOT);
+}
+
+int journal_reserve(struct journal *journal, struct error *err) {
+    const off_t room = ROOM_FOR_RUN + (off_t)journal->n_tasks * ROOM_FOR_TASK;
+    const off_t end = end_of(journal);
+
+    if (!take_room(journal, end, room))
         return error_set_errno(err, ENOSPC, "there is no room for the journal");
+    journal->reserved = end + room;
     return 0;
+}
+
+/* What stands before the line in the file, or waits to, has its room; so much as the line takes of
+ * the reserve is put to its end. */
+static bool make_spare_room(struct journal *journal, size_t n) {
+    const off_t end = end_of(journal) + (off_t)journal->waiting.len;
+    const off_t from = journal->reserved > end ? journal->reserved : end;
+
+    if (!take_room(journal, from, (off_t)n))
+        return false;
+    journal->reserved = from + (off_t)n;
+    return true;
 }
 
 /* Whoever wrote last may have died in the middle of a line. */
@@ -127,19 +166,26 @@ void journal_flush(struct journal *journal) {
         journal->written(journal->context);
 }
 
-void journal_end(struct journal *journal, enum journal_manner manner) {
+bool journal_end(struct journal *journal, enum journal_manner manner) {
     const uint64_t lost = journal->lost;
     struct error err;
+    bool is_whole;
 
     json_end(&journal->json);
-    if (json_finish(&journal->json, &err) || buf_append(&journal->line, "\n", 1, &err) ||
-        buf_append(&journal->waiting, journal->line.data, journal->line.len, &err))
-        journal->lost++;
-    else
+    is_whole =
+        json_finish(&journal->json, &err) == 0 && buf_append(&journal->line, "\n", 1, &err) == 0;
+    if (is_whole && manner == JOURNAL_SPARE && !make_spare_room(journal, journal->line.len)) {
+        journal->seq--;
+        return false;
+    }
+    if (is_whole && buf_append(&journal->waiting, journal->line.data, journal->line.len, &err) == 0)
         journal->n_waiting++;
+    else
+        journal->lost++;
     if (manner == JOURNAL_GATHERED && journal->waiting.len < WAITING_MOST)
-        return;
+        return true;
     journal_flush(journal);
     if (manner == JOURNAL_DURABLE && journal->lost == lost)
         fdatasync(journal->fd);
+    return true;
 }

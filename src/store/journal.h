@@ -5,11 +5,14 @@
  * are described in docs/run-directory.md.
  *
  * Room for the whole of a usual attempt is reserved before it, so that a verdict can still be
- * written on a full disk. Order is by `seq`; durations are monotonic; wall clock times are
- * for people.
+ * written on a full disk. Lines of which there may be any number (JOURNAL_SPARE) never take of that
+ * room. Where a file system cannot reserve, it is at least asked whether there is room. Order is by
+ * `seq`; durations are monotonic; wall clock times are for people.
  */
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
+
+#include <sys/types.h>
 
 #include "codec/json.h"
 #include "store/rundir.h"
@@ -24,8 +27,9 @@ struct journal {
     struct buf waiting; /* whole lines that are to be written with the next */
     struct json json;
     uint64_t n_waiting;
-    uint64_t lost;                  /* lines that could not be written */
-    bool is_cut;                    /* the file ends in the middle of a line */
+    off_t reserved; /* up to where there is room for the lines that have to be written */
+    uint64_t lost;  /* lines that could not be written */
+    bool is_cut;    /* the file ends in the middle of a line */
     void (*written)(void *context); /* others can read more than before; NULL: nobody is told */
     void *context;
 };
@@ -46,13 +50,16 @@ enum journal_manner {
     JOURNAL_GATHERED, /* with the next line, or by journal_flush: how one of many tasks fares */
     JOURNAL_SOON,     /* to be read by others when the call returns; on the disk with the next
                          durable one */
-    JOURNAL_DURABLE   /* on the disk when the call returns: what happened to the run */
+    JOURNAL_DURABLE,  /* on the disk when the call returns: what happened to the run */
+    JOURNAL_SPARE     /* as JOURNAL_SOON, where the disk has room for more than what is reserved;
+                         else the line is as if it was never begun */
 };
 
 /* Starts a line; the caller adds members to the returned writer, and ends it. A line that
- * cannot be written is counted: a run goes on without its journal. */
+ * cannot be written is counted: a run goes on without its journal. Returns false where it is as if
+ * it was never begun. */
 struct json *journal_begin(struct journal *journal, const char *event);
-void journal_end(struct journal *journal, enum journal_manner manner);
+bool journal_end(struct journal *journal, enum journal_manner manner);
 
 /* Writes what was gathered. Also before a fork: else both would write it. */
 void journal_flush(struct journal *journal);

@@ -319,11 +319,13 @@ void chronicle_notice(struct journal *journal, const char *sentence) {
     write_text(journal, "notice", "message", sentence);
 }
 
-bool chronicle_tracked(struct journal *journal, const struct fold_record *record) {
+enum chronicle_outcome chronicle_tracked(struct journal *journal,
+                                         const struct fold_record *record) {
     static const char *const kinds[] = { [MYELIN_PARAMS] = "params",
                                          [MYELIN_TAGS] = "tags",
                                          [MYELIN_SUMMARY] = "summary",
                                          [MYELIN_ARTIFACT] = "artifact" };
+    const uint64_t lost = journal->lost;
     AUTO(arena) arena = ARENA_INIT;
     struct node values;
     struct json *json;
@@ -331,7 +333,7 @@ bool chronicle_tracked(struct journal *journal, const struct fold_record *record
 
     if (record->kind >= ARRAY_LEN(kinds) || !kinds[record->kind] ||
         json_read(record->json, record->n, &arena, &values, &err) || values.kind != NODE_MAP)
-        return false;
+        return CHRONICLE_NO_OBJECT;
     json = journal_begin(journal, "tracked");
     json_key(json, "kind");
     json_text(json, kinds[record->kind]);
@@ -339,6 +341,7 @@ bool chronicle_tracked(struct journal *journal, const struct fold_record *record
     json_int(json, record->rank);
     json_key(json, "values");
     json_node(json, &values);
-    journal_end(journal, JOURNAL_SOON);
-    return true;
+    if (!journal_end(journal, JOURNAL_SPARE))
+        return CHRONICLE_NO_ROOM;
+    return journal->lost == lost ? CHRONICLE_WRITTEN : CHRONICLE_LOST;
 }

@@ -66,10 +66,16 @@ void chronicle_task_started(struct journal *journal, uint32_t rank, int64_t pid,
                             const struct cpus *cpus);
 void chronicle_task_ended(struct journal *journal, uint32_t rank, const struct task_state *task);
 
-/* What a task has said of the run by tracking: params, tags, a summary, an artifact. False: it is
- * no JSON object, and nothing is written. */
+/* What a task has said of the run by tracking: params, tags, a summary, an artifact. It never takes
+ * the room that is reserved for the end of the run. */
+enum chronicle_outcome {
+    CHRONICLE_WRITTEN,
+    CHRONICLE_NO_OBJECT, /* it is no JSON object: nothing is written */
+    CHRONICLE_LOST,      /* it is too long for a line, or the disk did not take it */
+    CHRONICLE_NO_ROOM    /* nothing is written: later there may be */
+};
 struct fold_record;
-bool chronicle_tracked(struct journal *journal, const struct fold_record *record);
+enum chronicle_outcome chronicle_tracked(struct journal *journal, const struct fold_record *record);
 
 /* What the supervisor is about: launching, submitted, running, lingering, stopping, waiting. */
 void chronicle_phase(struct journal *journal, const char *phase);

@@ -36,7 +36,8 @@ struct tracker {
     struct event *timer;
     uint64_t record_bytes;
     struct buf last[KINDS]; /* the last record of each kind */
-    bool has_told_trouble, has_told_records, has_told_events, has_told_damage, has_told_names;
+    bool has_told_trouble, has_told_records, has_told_room, has_told_loss, has_told_events,
+        has_told_damage, has_told_names;
 
     uint32_t attempt;
     pid_t *pids;     /* by rank; 0: not running */
@@ -77,23 +78,34 @@ static int64_t rank_of(void *context, const char *task) {
 static int on_record(void *context, const struct fold_record *record) {
     struct tracker *tracker = context;
     struct buf *last = &tracker->last[(int)record->kind < KINDS ? record->kind : 0];
+    enum chronicle_outcome outcome = CHRONICLE_WRITTEN;
     struct error err;
 
     /* All ranks of a training say the same: it is written once. */
     if (last->len == record->n && record->n > 0 && memcmp(last->data, record->json, record->n) == 0)
         return 0;
-    buf_clear(last);
-    if (buf_append(last, record->json, record->n, &err))
-        buf_clear(last);
-    tracker->record_bytes += record->n;
-    if (tracker->record_bytes > RECORDS_MOST) {
+    if (tracker->record_bytes + record->n > RECORDS_MOST)
         tell(tracker, &tracker->has_told_records,
              "the tasks log more params, tags and summaries than a run keeps (32 MiB): the rest is "
              "left out");
-        return 0;
+    else
+        outcome = chronicle_tracked(tracker->options.journal, record);
+    if (outcome == CHRONICLE_NO_ROOM) {
+        tell(tracker, &tracker->has_told_room,
+             "the disk is full: params, tags and summaries that tasks log wait in the spool, with "
+             "what they log behind them");
+        return -1;
     }
-    if (!chronicle_tracked(tracker->options.journal, record))
+    if (outcome == CHRONICLE_NO_OBJECT)
         tell(tracker, &tracker->has_told_records, "a task logged what is no JSON object: left out");
+    if (outcome == CHRONICLE_LOST)
+        tell(tracker, &tracker->has_told_loss,
+             "params, tags or a summary that a task logged at once could not be recorded: they are "
+             "longer than a line of the journal, 256 KiB, or the disk did not take them");
+    tracker->record_bytes += record->n;
+    buf_clear(last);
+    if (buf_append(last, record->json, record->n, &err))
+        buf_clear(last);
     return 0;
 }
 

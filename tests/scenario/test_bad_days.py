@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from conftest import PROGRAM, compile_logger
 
 
 def can_mount():
@@ -54,6 +55,54 @@ def test_a_disk_without_room_for_a_run_refuses_it_before_anything_starts(scenari
     ended = scenario.finish(process)
     assert ended.status == 125 and "No space left" in ended.err, ended
     assert not (scenario.directory / "started").exists()
+
+
+LOGGER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "myelin.h"
+
+/* Logs params of 60 kB, one by one, once the disk is full; then fails. */
+int main(void) {
+    struct myelin *m = myelin_open();
+    char params[4096];
+
+    myelin_record(m, MYELIN_PARAMS, "{\"first\": 1}", 12);
+    fclose(fopen("up", "w"));
+    while (access("go", F_OK) != 0)
+        usleep(10000);
+    for (int i = 0; i < 20; i++)
+        myelin_record(m, MYELIN_PARAMS, params, sprintf(params, "{\"p%d\": \"%03000d\"}", i, i));
+    fclose(fopen("logged", "w"));
+    sleep(2);
+    return 3;
+}
+"""
+
+
+def test_what_tasks_log_of_a_run_never_takes_the_room_of_its_end(scenario, tmp_path_factory):
+    """On a full disk the params wait in the spool, and are those of the run once there is room."""
+    if not can_mount():
+        pytest.skip("no mount can be made here")
+    logger = compile_logger(tmp_path_factory, LOGGER)
+    script = f"""
+        {logger} & task=$!
+        while [ ! -e up ]; do sleep 0.01; done
+        sleep 1.5; cat /dev/zero > "$MYELIN_HOME/filler" 2>/dev/null; touch go
+        wait $task
+        """
+    job = scenario.job(f"MYELIN_HOME={scenario.home} {scenario.script(script)}")
+    after = 'shift; "$@"; s=$?; rm "$MYELIN_HOME/filler"; "$0" status 1 --json > told; exit $s'
+    process = scenario.start("run", job, under=[*on_small_disk(scenario, 4 << 20), "sh", "-c", after, str(PROGRAM), ""])
+    ended = scenario.finish(process)
+    assert ended.status == 3 and "params, tags and summaries that tasks log wait in the spool" in ended.err, ended
+    journal = records(scenario.directory / "kept/runs/1/events.jsonl")
+    assert any(line.get("exit_code") == 3 for line in journal), "the end of the task is known"
+    told = json.loads((scenario.directory / "told").read_text())
+    assert told["exit_status"] == 3 and len(told["params"]) == 21, told
 
 
 def test_whatever_room_a_disk_has_a_run_is_refused_or_can_be_stopped(scenario):

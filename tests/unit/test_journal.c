@@ -6,10 +6,14 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "codec/json_read.h"
@@ -224,6 +228,80 @@ static void gathering_is_bounded(void **state) {
     assert_int_equal(journal.lost, 0);
 }
 
+/* ---- a disk that is full, or cannot reserve ---- */
+
+static int reserve_error;   /* what fallocate fails with; 0: it is the system's */
+static uint64_t free_bytes; /* that the disk says it has, while fallocate fails */
+
+/* In the place of libc's, by the name that this file is compiled for. */
+int fallocate(int fd, int mode, off_t offset, off_t n) {
+    if (!reserve_error)
+        return (int)syscall(SYS_fallocate, fd, mode, offset, n);
+    errno = reserve_error;
+    return -1;
+}
+
+int fstatvfs(int fd, struct statvfs *out) {
+    (void)fd;
+    *out = (struct statvfs){ .f_blocks = 1 << 20, .f_frsize = 1, .f_bavail = free_bytes };
+    return 0;
+}
+
+static bool write_spare(struct journal *journal, size_t n) {
+    struct json *json = journal_begin(journal, "tracked");
+    char *text = calloc(1, n + 1);
+
+    memset(text, 'x', n);
+    json_key(json, "values");
+    json_text(json, text);
+    free(text);
+    return journal_end(journal, JOURNAL_SPARE);
+}
+
+static void a_spare_line_never_takes_the_room_of_the_end(void **state) {
+    AUTO(buf) text = BUF_INIT(1 << 20);
+    struct rundir rundir = home_run(&home);
+    struct journal journal;
+    struct stat now;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    write_notice(&journal, "first");
+    for (int i = 0; i < 20; i++)
+        assert_true(write_spare(&journal, 10000));
+    assert_int_equal(fstat(journal.fd, &now), 0);
+    assert_true(now.st_blocks * 512 >= now.st_size + 32 * 1024 - 1000);
+    reserve_error = ENOSPC;
+    assert_false(write_spare(&journal, 10));
+    assert_int_equal(journal.lost, 0);
+    write_notice(&journal, "the end");
+    reserve_error = 0;
+    assert_true(write_spare(&journal, 10));
+    journal_close(&journal);
+    read_text(&rundir, &text);
+    assert_int_equal(assert_in_order(&text), 23);
+}
+
+static void a_disk_that_cannot_reserve_is_asked_for_its_room(void **state) {
+    struct rundir rundir = home_run(&home);
+    struct journal journal;
+    struct error err;
+
+    (void)state;
+    reserve_error = EOPNOTSUPP;
+    free_bytes = 32 * 1024 - 1;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), -1);
+    assert_non_null(strstr(err.message, "No space left"));
+    assert_int_equal(unlink(rundir.journal), 0);
+    free_bytes = 34 * 1024;
+    assert_int_equal(journal_create(&journal, &rundir, 1, &err), 0);
+    assert_true(write_spare(&journal, 10));
+    assert_false(write_spare(&journal, 2000));
+    journal_close(&journal);
+    reserve_error = 0;
+}
+
 static void a_second_journal_of_one_run_is_refused(void **state) {
     struct rundir rundir = home_run(&home);
     struct journal journal, second;
@@ -264,6 +342,8 @@ int main(void) {
         cmocka_unit_test(what_the_disk_does_not_take_is_counted_and_the_next_line_is_whole),
         cmocka_unit_test(gathered_lines_are_written_together_and_in_order),
         cmocka_unit_test(gathering_is_bounded),
+        cmocka_unit_test(a_spare_line_never_takes_the_room_of_the_end),
+        cmocka_unit_test(a_disk_that_cannot_reserve_is_asked_for_its_room),
         cmocka_unit_test(a_second_journal_of_one_run_is_refused),
         cmocka_unit_test(a_line_beyond_the_limit_is_lost_whole),
     };
