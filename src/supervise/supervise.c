@@ -398,12 +398,27 @@ static int prepare_elsewhere(struct run *run, struct error *err) {
     return maker->make(maker->context, run->base, &run->attempt, &run->backend, err);
 }
 
+/* Why a task might find its port taken, told before it does. Where tasks of a framework do not meet
+ * on ports nobody will miss one. */
+static void tell_of_ports(struct run *run) {
+    char sentence[256];
+
+    if (run->ports.n_ephemeral == 0 || run->state.plan->n_tasks < 2)
+        return;
+    snprintf(sentence, sizeof sentence,
+             "%zu of the tasks' ports are in the range from which the kernel picks ports for any "
+             "connection (net.ipv4.ip_local_port_range): one may be taken before its task listens",
+             run->ports.n_ephemeral);
+    run->observer.notice(run->observer.context, sentence);
+}
+
 static int prepare_here(struct run *run, struct error *err) {
     const struct plan *plan = run->state.plan;
     const bool is_horovod = plan->framework == FRAMEWORK_HOROVOD;
 
     if (ports_lease(&run->ports, plan->n_tasks + (is_horovod ? 1u : 0u), err))
         return -1;
+    tell_of_ports(run);
     run->port_texts = ARENA_ARRAY(&run->arena, struct port_text, run->ports.list.len);
     for (size_t i = 0; i < run->ports.list.len; i++)
         snprintf(run->port_texts[i].digits, sizeof run->port_texts[i].digits, "%u",

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 
 import pytest
 
@@ -223,3 +224,14 @@ def test_runs_at_the_same_time_never_share_a_port(scenario):
     ends = [process.communicate(timeout=20) + (process.returncode,) for process in processes]
     assert [status for _, _, status in ends] == [0, 0, 0], ends
     assert len(list(scenario.directory.glob("port.*"))) == 3
+
+
+def test_ports_that_the_kernel_may_give_to_others_are_told(scenario):
+    script = 'echo "10000 65535" > /proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
+    narrow = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", script, "sh"]
+    if subprocess.run([*narrow, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no network namespace can be made here")
+    job = scenario.job("true", "pytorch", workers=2)
+    ended = scenario.run(job, under=narrow)
+    assert ended.status == 0 and "3 of the tasks' ports are in the range" in ended.err, ended
+    assert "ports are in the range" not in scenario.run(job).err

@@ -137,8 +137,11 @@ int ports_lease(struct ports *ports, size_t n, struct error *err) {
             return -1;
         }
     }
-    if (ports->list.len == want)
+    if (ports->list.len == want) {
+        for (size_t i = ports_before; i < want; i++)
+            ports->n_ephemeral += ports->list.items[i] >= low && ports->list.items[i] <= high;
         return 0;
+    }
     low = (uint32_t)(ports->list.len - ports_before);
     give_back(ports, ports_before, sockets_before);
     return error_set(err, ERROR_EXHAUSTED,

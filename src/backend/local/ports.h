@@ -9,7 +9,8 @@
  *
  * The lease keeps other runs away, not strangers: each port is therefore probed, and
  * taken from outside the ephemeral range, where the kernel picks ports for outgoing
- * connections. When that range leaves nothing outside, ports come from inside it.
+ * connections. When that range leaves nothing outside, ports come from inside it, and are counted:
+ * a connection of anybody may take one before its task listens.
  */
 #ifndef BACKEND_LOCAL_PORTS_H
 #define BACKEND_LOCAL_PORTS_H
@@ -25,6 +26,7 @@ enum { PORTS_BLOCK = 16, PORTS_LOWEST = 10000 };
 struct ports {
     VEC(uint16_t) list; /* the leased ports: list.items[0 .. list.len) */
     VEC(int) sockets;   /* what holds the blocks */
+    size_t n_ephemeral; /* of the ports: inside the range that the kernel picks from */
 };
 
 /* Adds n free ports to the list. */
