@@ -3,6 +3,10 @@
 import json
 import os
 import signal
+import time
+
+from shapes import DOCS, assert_shape
+from test_queue import UNTIL_GO, asking, cores
 
 
 def test_a_success_is_told_with_all_its_tasks(scenario):
@@ -53,3 +57,63 @@ def test_the_paths_that_are_told_exist(scenario):
     assert os.listdir(paths["outputs"]) == ["model"]
     with open(os.path.join(paths["logs"], "master.0.log")) as log:
         assert log.read() == "hello\n"
+
+
+def told_by(scenario, *arguments, status=0):
+    ended = scenario.finish(scenario.start(*arguments, "--json"))
+    assert ended.status == status, ended
+    return json.loads(ended.out)
+
+
+def members(text, *names):
+    """Whether a row of docs/json.md names each of these members."""
+    return all(f"`{name}`" in text for name in names)
+
+
+def row_of(heading, member):
+    section = (DOCS / "json.md").read_text().split(f"## {heading}", 1)[1].split("\n## ", 1)[0]
+    return next(line for line in section.splitlines() if line.startswith(f"| `{member}` |"))
+
+
+def test_the_program_tells_what_it_is(scenario):
+    told = told_by(scenario, "version")
+    assert_shape(told, "The program itself")
+    assert told["name"] == "myelin" and set(told["shims"]) <= {"amd64", "arm64"}
+
+
+def test_a_machine_has_the_shape_that_is_documented(scenario):
+    told = told_by(scenario, "node")
+    assert_shape(told, "A machine")
+    assert set(told["resources"]) == {"cpu", "memory", "gpu"}
+    for amounts in told["resources"].values():
+        assert set(amounts) == {"total", "reserved", "free"}
+    assert members(row_of("A machine", "topology"), *told["topology"])
+    for node in told["topology"]["numa_nodes"]:
+        assert members(row_of("A machine", "topology"), *node)
+
+
+def test_a_reservation_has_the_members_that_are_documented(scenario):
+    process = scenario.start("run", asking(scenario, scenario.script(UNTIL_GO), cpu=1))
+    scenario.wait_for("up")
+    waits = scenario.start("run", asking(scenario, "true", name="waits.yml", cpu=cores(scenario)))
+    deadline = time.monotonic() + 10
+    while not (told := json.loads(scenario.start("node", "--json").communicate()[0]))["queue"]:
+        assert time.monotonic() < deadline, told
+        time.sleep(0.05)
+    (scenario.directory / "go").touch()
+    assert [run.wait(timeout=20) for run in (process, waits)] == [0, 0]
+    assert_shape(told, "A machine")
+    for name in ("reservations", "queue"):
+        assert told[name] and members(row_of("A machine", name), *told[name][0]), told[name]
+
+
+def test_a_check_has_the_shape_that_is_documented(scenario):
+    scenario.job("true", name="right.yml")
+    scenario.write("wrong.yml", "version: 1\nkind: experimen\n")
+    (right,) = told_by(scenario, "check", "right.yml")
+    (wrong,) = told_by(scenario, "check", "wrong.yml", status=1)
+    for told in (right, wrong):
+        assert_shape(told, "A check")
+    assert right["valid"] and not wrong["valid"] and wrong["errors"] == len(wrong["diagnostics"])
+    for diagnostic in wrong["diagnostics"]:
+        assert members(row_of("A check", "diagnostics"), *diagnostic)
