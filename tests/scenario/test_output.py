@@ -88,6 +88,13 @@ def test_a_closed_standard_output_does_not_stop_the_training(scenario):
     assert (scenario.directory / "done").exists()
 
 
+def test_a_task_that_closes_its_output_goes_on_to_its_own_end(scenario):
+    cmd = scenario.script("echo before; exec >&- 2>&-; sleep 0.3; touch done; exit 7")
+    ended = scenario.run(scenario.job(cmd))
+    assert ended.status == 7 and ended.lines_of("master.0") == ["before"], ended
+    assert (scenario.directory / "done").exists()
+
+
 def test_tasks_read_nothing_from_the_terminal(scenario):
     read, write = os.pipe()
     os.write(write, b"typed by the user\n")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever ends a run, nothing of it is left: each of these is also held to that by the stage."""
+import json
 import os
 import pathlib
+import random
 import signal
 import time
 
@@ -199,6 +201,54 @@ def test_tasks_die_with_both_of_them_and_the_follower_says_so(scenario):
     ended = scenario.finish(process)
     assert ended.status == 125, ended
     assert "were killed" in ended.err, ended
+    assert nobody_is_left(scenario)
+
+
+def first_keeper(scenario, seconds=10):
+    """Who is named by the lock, as soon as somebody is."""
+    lock, deadline = scenario.home / "runs" / "1" / "lock", time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            return int(lock.read_text())
+        except (OSError, ValueError):
+            time.sleep(0.0005)
+    raise AssertionError("nobody is named by the lock")
+
+
+def children_of(pid):
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def kill_if_there(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+@pytest.mark.parametrize("who", ["supervisor", "keeper", "both"])
+@pytest.mark.parametrize("moment_ms", sorted(random.Random(5).sample(range(120), 7)))
+def test_whenever_they_are_killed_the_run_ends_and_says_so(scenario, who, moment_ms):
+    # Only what a task has detached survives both of them: see supervise/keeper.h.
+    cmd = "exec sleep 600" if who == "both" else "setsid sleep 600 & exec sleep 600"
+    process = scenario.start("run", scenario.job(scenario.script(cmd), "pytorch", workers=1))
+    keeper = first_keeper(scenario)
+    time.sleep(moment_ms / 1000)
+    if who == "both":
+        kill_if_there(keeper, signal.SIGSTOP)  # so that it cannot answer the death of the other
+    deadline = time.monotonic() + 5
+    while not (victims := children_of(keeper)) and who == "supervisor" and time.monotonic() < deadline:
+        time.sleep(0.0005)
+    for pid in {"supervisor": victims, "keeper": [keeper], "both": [*victims, keeper]}[who]:
+        kill_if_there(pid)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 125 and b"failed" in err, err
+    told = json.loads(scenario.start("status", "1", "--json").communicate(timeout=20)[0])
+    assert (told["status"], told["exit_status"]) == ("failed", 125), told
+    assert not {task["status"] for task in told["tasks"]} & {"running", "succeeded"}, told
     assert nobody_is_left(scenario)
 
 
