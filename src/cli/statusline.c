@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/statusline.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,39 +79,69 @@ static void word_memory(uint64_t bytes, char *out, size_t size) {
 }
 
 void statusline_update(struct statusline *status, const struct run_record *record, pid_t owner) {
-    char cpu[32] = "", memory[32];
     uint32_t running = 0;
-    int n;
 
     look(status, owner);
     for (uint32_t rank = 0; rank < record->n_tasks; rank++)
         running += record->tasks[rank].state == STATE_RUNNING;
+    snprintf(status->fields[STATUS_PHASE], sizeof status->fields[0], "%s",
+             record->phase ? record->phase : state_name(record->state));
+    snprintf(status->fields[STATUS_TASKS], sizeof status->fields[0], "%u/%u task%s", running,
+             record->n_tasks, record->n_tasks == 1 ? "" : "s");
     if (status->cpu_percent >= 0)
-        snprintf(cpu, sizeof cpu, "CPU %.0f%% · ", status->cpu_percent);
-    word_memory(status->memory, memory, sizeof memory);
-    n = snprintf(status->text, sizeof status->text, "%s · %u/%u task%s · %s%s · %s",
-                 record->phase ? record->phase : state_name(record->state), running,
-                 record->n_tasks, record->n_tasks == 1 ? "" : "s", cpu, memory,
-                 duration_text(record_elapsed(record)).text);
-    status->columns = 0;
-    for (int i = 0; i < n && i < (int)sizeof status->text; i++)
-        status->columns += (status->text[i] & 0xc0) != 0x80;
+        snprintf(status->fields[STATUS_CPU], sizeof status->fields[0], "CPU %.0f%%",
+                 status->cpu_percent);
+    word_memory(status->memory, status->fields[STATUS_MEMORY], sizeof status->fields[0]);
+    snprintf(status->fields[STATUS_ELAPSED], sizeof status->fields[0], "%s",
+             duration_text(record_elapsed(record)).text);
 }
 
 size_t statusline_erase(struct statusline *status, char out[static STATUSLINE_BYTES]) {
     if (!status->is_drawn)
         return 0;
     status->is_drawn = false;
-    return (size_t)snprintf(out, STATUSLINE_BYTES, "\r\x1b[K");
+    return (size_t)snprintf(out, STATUSLINE_BYTES, "\r\x1b[J");
+}
+
+static size_t columns_of(const char *text) {
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* All fields but the first `n_left_out` of those that are given up. */
+static size_t join(const struct statusline *status, size_t n_left_out, char *out, size_t size) {
+    static const enum status_field given_up[] = { STATUS_CPU, STATUS_MEMORY, STATUS_ELAPSED,
+                                                  STATUS_TASKS };
+    size_t len = 0;
+
+    static_assert(ARRAY_LEN(given_up) == STATUS_FIELDS - 1, "the phase stays");
+    out[0] = '\0';
+    for (enum status_field field = 0; field < STATUS_FIELDS; field++) {
+        bool is_out = !status->fields[field][0];
+
+        for (size_t i = 0; i < n_left_out; i++)
+            is_out |= given_up[i] == field;
+        if (!is_out)
+            len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " · " : "",
+                                    status->fields[field]);
+    }
+    return columns_of(out);
 }
 
 /* One column stays free: a line that fills the last one would wrap in some terminals. */
 size_t statusline_draw(struct statusline *status, char out[static STATUSLINE_BYTES]) {
+    char text[STATUS_FIELDS * (sizeof status->fields[0] + sizeof " · ")];
     struct winsize size = { 0 };
+    size_t n_left_out = 0;
 
-    if (status->columns == 0 || ioctl(status->fd, TIOCGWINSZ, &size) != 0 ||
-        size.ws_col < STATUSLINE_NARROWEST || status->columns >= size.ws_col)
+    if (!status->fields[STATUS_PHASE][0] || ioctl(status->fd, TIOCGWINSZ, &size) != 0)
         return 0;
+    while (join(status, n_left_out, text, sizeof text) >= size.ws_col)
+        if (++n_left_out == STATUS_FIELDS)
+            return 0;
     status->is_drawn = true;
-    return (size_t)snprintf(out, STATUSLINE_BYTES, "\x1b[2m%s\x1b[0m", status->text);
+    return (size_t)snprintf(out, STATUSLINE_BYTES, "\x1b[2m%s\x1b[0m\r", text);
 }

@@ -10,7 +10,9 @@
  * Memory is what is resident: what processes share is counted for each.
  *
  * The module prints nothing: it gives the bytes that erase the line and draw it, for the one
- * who writes to the terminal. Where the terminal is too narrow there is no line.
+ * who writes to the terminal. A terminal that is too narrow for all of it gets as much as fits; the
+ * phase stays longest. The cursor stands at the beginning of the line: when a terminal that becomes
+ * narrower folds it, all of it is still below the cursor, and is erased with it.
  */
 #ifndef CLI_STATUSLINE_H
 #define CLI_STATUSLINE_H
@@ -20,13 +22,21 @@
 
 #include "store/record.h"
 
-enum { STATUSLINE_BYTES = 256, STATUSLINE_NARROWEST = 30 };
+enum { STATUSLINE_BYTES = 256 };
+
+enum status_field {
+    STATUS_PHASE,
+    STATUS_TASKS,
+    STATUS_CPU,
+    STATUS_MEMORY,
+    STATUS_ELAPSED,
+    STATUS_FIELDS,
+};
 
 struct statusline {
     int fd; /* the terminal */
     bool is_drawn;
-    char text[160]; /* without what the terminal is too narrow for */
-    size_t columns; /* of the text */
+    char fields[STATUS_FIELDS][40]; /* "": not known yet */
 
     uint64_t cpu_ticks; /* at the last look */
     int64_t looked_us, next_look_us;

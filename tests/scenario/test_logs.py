@@ -71,7 +71,7 @@ def visible(text):
     """What stands on the terminal in the end, line by line, without colours."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
-        line = re.split("\r?\x1b\\[K", line)[-1]
+        line = re.split("\r*\x1b\\[J", line)[-1]
         lines.append(re.sub("\x1b\\[[0-9;]*m", "", line))
     return lines
 
@@ -413,8 +413,15 @@ def test_a_status_line_stands_below_and_is_gone_in_the_end(scenario):
     assert status == 0
     assert re.search(r"running · 2/2 tasks · CPU \d+% · \d+ MiB · \d", out), out
     assert not any("tasks ·" in line for line in visible(out)), visible(out)
-    status, out = on_terminal(scenario, "run", scenario.job(cmd, "pytorch", workers=1), columns=25)
-    assert status == 0 and "running" not in out, out
+
+
+@pytest.mark.parametrize("columns, shown", [(38, r"running · 2/2 tasks · \d+ MiB · \d\.\ds"), (25, r"running · 2/2 tasks"),
+                                            (10, r"running"), (7, None)])
+def test_a_narrow_terminal_gets_as_much_of_the_status_line_as_fits(scenario, columns, shown):
+    cmd = scenario.script("for i in 1 2 3 4; do sleep 0.5; done")
+    status, out = on_terminal(scenario, "run", scenario.job(cmd, "pytorch", workers=1), columns=columns)
+    drawn = re.findall("\x1b\\[2m(.*?)\x1b\\[0m\r", out)
+    assert status == 0 and bool(drawn) == bool(shown) and all(re.fullmatch(shown, line) for line in drawn), out
 
 
 def test_an_interrupt_leaves_a_clean_terminal(scenario):
