@@ -67,6 +67,31 @@ int follow_check(const struct follow *follow, struct error *err) {
     return error_set_errno(err, follow->trouble, "cannot write what the tasks wrote");
 }
 
+/* The line that is not ended of the first task that has one: the same from look to look. */
+static void look_at_unended(struct follow *follow) {
+    const struct plan *plan = follow->plan;
+    const struct lines *lines = NULL;
+    struct error err;
+    uint32_t rank;
+
+    for (rank = 0; rank < plan->n_tasks; rank++) {
+        lines = &follow->tasks[rank].lines;
+        if (lines->len > 0)
+            break;
+    }
+    buf_clear(&follow->harmless);
+    if (rank == plan->n_tasks ||
+        line_append_harmless(&follow->harmless, lines->partial, lines->len, &err) ||
+        follow->harmless.len == 0) {
+        statusline_set_unended(&follow->status, NULL, NULL);
+        return;
+    }
+    follow->unended_rank = rank;
+    statusline_set_unended(&follow->status,
+                           follow->options.is_bare ? "" : task_name(&plan->tasks[rank]).text,
+                           follow->harmless.data);
+}
+
 /* The status line is taken away, and drawn again behind the lines, in one write: no flicker. */
 static void flush(struct follow *follow) {
     char erased[STATUSLINE_BYTES], drawn[STATUSLINE_BYTES];
@@ -75,6 +100,8 @@ static void flush(struct follow *follow) {
     if (follow->len == 0)
         return;
     if (follow->options.has_status) {
+        if (follow->tasks[follow->unended_rank].lines.len == 0) /* it is among the lines by now */
+            statusline_set_unended(&follow->status, NULL, NULL);
         parts[0].iov_len = statusline_erase(&follow->status, erased);
         parts[2].iov_len = statusline_draw(&follow->status, drawn);
     }
@@ -108,6 +135,7 @@ void follow_show_status(struct follow *follow, const struct run_record *record, 
     if (!follow->options.has_status)
         return;
     statusline_update(&follow->status, record, owner);
+    look_at_unended(follow);
     write_status(follow, true);
 }
 

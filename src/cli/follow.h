@@ -4,9 +4,10 @@
  * of its task, coloured on a terminal.
  *
  * On a terminal the lines are made harmless, what several tasks say alike is folded into one
- * line (fold_lines.h), and a status line can stand below; elsewhere lines are passed on byte for
- * byte, or as JSON. A reader that is slow slows only this: the run goes on, and its logs are whole.
- * A reader that goes away is no failure; a disk that is full is.
+ * line (fold_lines.h), and a status line can stand below, with what a task has begun to write and
+ * not ended: of progress bars the newest, at most once a second; elsewhere lines are passed on byte
+ * for byte, or as JSON. A reader that is slow slows only this: the run goes on, and its logs are
+ * whole. A reader that goes away is no failure; a disk that is full is.
  */
 #ifndef CLI_FOLLOW_H
 #define CLI_FOLLOW_H
@@ -62,6 +63,7 @@ struct follow {
     struct followed *tasks;  /* by rank */
     struct fold_lines *fold; /* NULL: lines are not folded */
     struct statusline status;
+    uint32_t unended_rank; /* whose line stands above the status */
 
     char *out; /* what is to be written */
     size_t len;

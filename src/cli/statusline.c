@@ -131,11 +131,60 @@ static size_t join(const struct statusline *status, size_t n_left_out, char *out
     return columns_of(out);
 }
 
+/* Copies up to so many characters of the text, in whole characters and without colours. */
+static size_t copy_bare(char *out, size_t size, const char *text, size_t columns) {
+    size_t len = 0;
+
+    while (*text) {
+        size_t n = 1;
+
+        if (text[0] == '\x1b' && text[1] == '[') {
+            text += strcspn(text, "m");
+            text += *text == 'm';
+            continue;
+        }
+        while ((text[n] & 0xc0) == 0x80)
+            n++;
+        if (len + n >= size || columns-- == 0)
+            break;
+        memcpy(out + len, *text == '\t' ? " " : text, n);
+        len += n;
+        text += n;
+    }
+    out[len] = '\0';
+    return len;
+}
+
+void statusline_set_unended(struct statusline *status, const char *name, const char *text) {
+    const size_t size = sizeof status->unended;
+    size_t len;
+
+    status->unended[0] = '\0';
+    if (!text)
+        return;
+    len = copy_bare(status->unended, size, name, size);
+    if (len > 0 && len + sizeof " │ " < size)
+        len += (size_t)snprintf(status->unended + len, size - len, " │ ");
+    copy_bare(status->unended + len, size - len, text, size);
+}
+
+/* The terminal is told to cut what is wider than it seems, as some characters are: one that goes on
+ * in the next row would be one row too many to go back. */
+static size_t draw_unended(const struct statusline *status, size_t columns, char *out,
+                           size_t size) {
+    char text[STATUSLINE_UNENDED];
+
+    if (!status->unended[0] || columns < 2)
+        return 0;
+    copy_bare(text, sizeof text, status->unended, columns - 1);
+    return (size_t)snprintf(out, size, "\x1b[?7l%s\x1b[?7h\r\n", text);
+}
+
 /* One column stays free: a line that fills the last one would wrap in some terminals. */
 size_t statusline_draw(struct statusline *status, char out[static STATUSLINE_BYTES]) {
     char text[STATUS_FIELDS * (sizeof status->fields[0] + sizeof " · ")];
     struct winsize size = { 0 };
-    size_t n_left_out = 0;
+    size_t n_left_out = 0, len;
 
     if (!status->fields[STATUS_PHASE][0] || ioctl(status->fd, TIOCGWINSZ, &size) != 0)
         return 0;
@@ -143,5 +192,7 @@ size_t statusline_draw(struct statusline *status, char out[static STATUSLINE_BYT
         if (++n_left_out == STATUS_FIELDS)
             return 0;
     status->is_drawn = true;
-    return (size_t)snprintf(out, STATUSLINE_BYTES, "\x1b[2m%s\x1b[0m\r", text);
+    len = draw_unended(status, size.ws_col, out, STATUSLINE_BYTES);
+    return len + (size_t)snprintf(out + len, STATUSLINE_BYTES - len, "\x1b[2m%s\x1b[0m\r%s", text,
+                                  len ? "\x1b[A" : "");
 }

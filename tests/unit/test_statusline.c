@@ -80,6 +80,38 @@ static void a_field_that_is_not_known_is_left_out(void **state) {
     assert_drawn(screen, 80, "");
 }
 
+static void a_line_that_is_not_ended_stands_above_and_is_cut_to_the_width(void **state) {
+    struct screen *screen = *state;
+    char out[STATUSLINE_BYTES + 1];
+    size_t n;
+
+    set_width(screen, 24);
+    statusline_set_unended(&screen->status, "worker.0", "\x1b[31m 62%|██████▏\x1b[0m\t| 620");
+    n = statusline_draw(&screen->status, out);
+    out[n] = '\0';
+    assert_string_equal(out, "\x1b[?7lworker.0 │  62%|██████▏\x1b[?7h\r\n"
+                             "\x1b[2mrunning · 8/8 tasks\x1b[0m\r\x1b[A");
+    statusline_set_unended(&screen->status, "", "alone");
+    n = statusline_draw(&screen->status, out);
+    out[n] = '\0';
+    assert_ptr_equal(strstr(out, "\x1b[?7lalone\x1b[?7h"), out);
+    statusline_set_unended(&screen->status, NULL, NULL);
+    assert_drawn(screen, 25, "running · 8/8 tasks");
+}
+
+static void a_line_that_is_not_ended_may_be_of_any_length(void **state) {
+    struct screen *screen = *state;
+    static char text[70000];
+    char out[STATUSLINE_BYTES + 1];
+
+    for (size_t i = 0; i + 3 < sizeof text; i += 3)
+        memcpy(text + i, "█", 3);
+    set_width(screen, 2000);
+    statusline_set_unended(&screen->status, "worker.0", text);
+    assert_true(strlen(screen->status.unended) < STATUSLINE_UNENDED);
+    assert_true(statusline_draw(&screen->status, out) < STATUSLINE_BYTES);
+}
+
 /* The cursor is at the beginning of what was drawn, however the terminal has folded it since. */
 static void what_is_below_the_cursor_is_erased_once(void **state) {
     struct screen *screen = *state;
@@ -102,6 +134,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_narrow_terminal_gets_as_many_fields_as_fit, open_screen,
                                         close_screen),
         cmocka_unit_test_setup_teardown(a_field_that_is_not_known_is_left_out, open_screen,
+                                        close_screen),
+        cmocka_unit_test_setup_teardown(
+            a_line_that_is_not_ended_stands_above_and_is_cut_to_the_width, open_screen,
+            close_screen),
+        cmocka_unit_test_setup_teardown(a_line_that_is_not_ended_may_be_of_any_length, open_screen,
                                         close_screen),
         cmocka_unit_test_setup_teardown(what_is_below_the_cursor_is_erased_once, open_screen,
                                         close_screen),
