@@ -122,10 +122,8 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
         claim_write_queued(&supervisor->journal, supervisor->options->demand);
     supervisor->journal.written = supervisor_journal_written;
     supervisor->journal.context = supervisor;
-    /* What the file gives may be long, and is to be whole when anything starts. */
+    /* What the file gives may be long, and has taken of the room. */
     status = journal_reserve(&supervisor->journal, err);
-    if (status == 0 && supervisor->journal.lost > 0)
-        status = error_set(err, ERROR_IO, "the journal cannot be written");
     if (status == 0)
         status = start_keeper(supervisor, err);
     journal_close(&supervisor->journal);

@@ -105,6 +105,12 @@ def test_what_tasks_log_of_a_run_never_takes_the_room_of_its_end(scenario, tmp_p
     assert told["exit_status"] == 3 and len(told["params"]) == 21, told
 
 
+def test_tags_of_a_file_that_are_too_long_to_be_recorded_are_told(scenario):
+    head = "tags:\n" + "".join(f"  - t{i}{'x' * 3000}\n" for i in range(100))
+    ended = scenario.run(scenario.job("true", head=head))
+    assert ended.status == 0 and "params or tags is longer than a line of the journal" in ended.err, ended
+
+
 def test_whatever_room_a_disk_has_a_run_is_refused_or_can_be_stopped(scenario):
     if not can_mount():
         pytest.skip("no mount can be made here")
