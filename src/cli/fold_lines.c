@@ -21,6 +21,7 @@ struct group {
     int64_t stamp, begun_us;
     uint64_t *ranks;
     uint32_t n_ranks, first;
+    uint32_t n_ended; /* of its ranks: of those nobody is awaited */
     bool is_held;
 };
 
@@ -113,7 +114,7 @@ static void give_out_through(struct fold_lines *fold, uint64_t number) {
 }
 
 static bool is_complete(const struct fold_lines *fold, const struct group *group) {
-    return group->n_ranks >= fold->n_awaited;
+    return group->n_ranks - group->n_ended >= fold->n_awaited;
 }
 
 /* Times may be any that a file holds, and lie further apart than their type can tell. */
@@ -198,7 +199,7 @@ static uint64_t begin_group(struct fold_lines *fold, uint32_t rank, const char *
     memcpy(group->line, line, n);
     group->n = n;
     group->hash = hash;
-    group->n_ranks = 0;
+    group->n_ranks = group->n_ended = 0;
     group->first = UINT32_MAX;
     group->older = fold->buckets[hash % BUCKETS];
     group->level = fold->last[rank] >= fold->first ? fold->level[rank] + 1 : 0;
@@ -229,6 +230,7 @@ void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, s
     group = group_at(fold, number);
     group->ranks[rank / 64] |= 1ull << rank % 64;
     group->n_ranks++;
+    group->n_ended += fold->is_ended[rank];
     group->first = rank < group->first ? rank : group->first;
     fold->last[rank] = number;
     fold->level[rank] = group->level;
@@ -236,11 +238,19 @@ void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, s
         give_out_through(fold, number); /* what any rank writes from now on comes behind it */
 }
 
+/* The groups that are held and have the rank count it among those that have ended, or no more. */
+static void recount(struct fold_lines *fold, uint32_t rank, uint32_t change) {
+    for (uint64_t s = fold->front; s; s = group_at(fold, s)->behind)
+        if (group_at(fold, s)->ranks[rank / 64] >> rank % 64 & 1)
+            group_at(fold, s)->n_ended += change;
+}
+
 void fold_lines_ended(struct fold_lines *fold, uint32_t rank) {
     if (fold->is_ended[rank])
         return;
     fold->is_ended[rank] = true;
     fold->n_awaited--;
+    recount(fold, rank, 1);
 }
 
 void fold_lines_goes_on(struct fold_lines *fold, uint32_t rank) {
@@ -248,4 +258,5 @@ void fold_lines_goes_on(struct fold_lines *fold, uint32_t rank) {
         return;
     fold->is_ended[rank] = false;
     fold->n_awaited++;
+    recount(fold, rank, UINT32_MAX); /* one less */
 }

@@ -219,6 +219,28 @@ static void nobody_waits_for_a_rank_that_has_ended(void **unused) {
     heard_release(&heard);
 }
 
+static void a_rank_that_has_ended_does_not_stand_for_one_that_has_not(void **unused) {
+    AUTO(buf) out = BUF_INIT(1 << 16);
+    struct fold_lines *fold = fold_lines_new(3, note, &out);
+
+    (void)unused;
+    say(fold, 0, 0, "bye");
+    fold_lines_ended(fold, 0);
+    say(fold, 1, 0, "bye");
+    fold_lines_tick(fold, 1);
+    assert_int_equal(out.len, 0);
+    say(fold, 2, 0, "bye");
+    assert_string_equal(out.data, "3 bye\n");
+    say(fold, 1, 0, "x");
+    fold_lines_ended(fold, 1);
+    fold_lines_goes_on(fold, 1);
+    fold_lines_goes_on(fold, 0);
+    say(fold, 0, 0, "x");
+    say(fold, 2, 0, "x");
+    assert_string_equal(out.data, "3 bye\n3 x\n");
+    fold_lines_free(fold);
+}
+
 static void a_flood_of_one_rank_stays_within_bounds(void **unused) {
     struct heard heard;
     struct fold_lines *fold = fold_lines_new(2, hear, &heard);
@@ -246,6 +268,7 @@ int main(void) {
         cmocka_unit_test(times_that_lie_apart_as_far_as_can_be_let_lines_go),
         cmocka_unit_test(a_line_is_held_no_longer_than_it_may),
         cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
+        cmocka_unit_test(a_rank_that_has_ended_does_not_stand_for_one_that_has_not),
         cmocka_unit_test(a_flood_of_one_rank_stays_within_bounds),
     };
 
