@@ -412,8 +412,16 @@ def test_a_status_line_stands_below_and_is_gone_in_the_end(scenario):
     cmd = scenario.script("for i in 1 2 3 4 5; do echo tick $i; sleep 0.5; done")
     status, out = on_terminal(scenario, "run", scenario.job(cmd, "pytorch", workers=1))
     assert status == 0
-    assert re.search(r"running · 2/2 tasks · CPU \d+% · \d+ MiB · \d", out), out
+    assert re.search(r"running · 2/2 tasks · (CPU \d+% · )?\d+ MiB · \d", out), out
     assert not any("tasks ·" in line for line in visible(out)), visible(out)
+
+
+def test_the_status_line_tells_what_the_tasks_take_of_the_cpus(scenario):
+    """Which takes two looks, and a busy machine is looked at more rarely."""
+    cmd = scenario.script("while :; do :; done")
+    status, out = on_terminal(scenario, "run", scenario.job(cmd), keys=(b"CPU ", b"\x03"))
+    shown = re.search(r"running · 1/1 task · CPU (\d+)% · \d+ MiB · \d", out)
+    assert status == 130 and shown and int(shown[1]) > 0, out
 
 
 @pytest.mark.parametrize("columns, shown", [(38, r"running · \d/2 tasks · \d+ MiB · \d\.\ds"), (25, r"running · \d/2 tasks"),
