@@ -227,6 +227,76 @@ static void a_stop_waits_for_the_cluster(void **state) {
     never_told(f, "left");
 }
 
+/* As of an outage of minutes, told in milliseconds. */
+static void hasten(struct fixture *f) {
+    struct api_options *options = (struct api_options *)(uintptr_t)api_options(gang_of(f)->api);
+
+    options->tries = 2;
+    options->first_wait_ms = options->longest_wait_ms = 2;
+}
+
+static void a_stop_outlasts_an_outage_and_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+
+    runs(f);
+    hasten(f);
+    for (int i = 0; i < 6; i++)
+        say(f, DELETE, 503, STATUS(503, "ServiceUnavailable", "not now"));
+    say(f, DELETE, 200, JOB("30", ""));
+    stop(f, STOP_GRACEFULLY);
+    wait_for(f, "notice: the cluster cannot be asked (");
+    contains(f->told, "it is asked again until it answers; ");
+    look(f);
+    assert_int_equal(count_asked(f, DELETE), 7);
+    peer_more(f->peer, PODS, MASTER_GOES WORKER_GOES);
+    peer_more(f->peer, JOBS, EVENT("DELETED", JOB("31", "")));
+    peer_end(f->peer, LOG0, PEER_KEEP);
+    peer_end(f->peer, LOG1, PEER_KEEP);
+    wait_for(f, "gone;");
+    never_told(f, "left");
+}
+
+static void a_kill_does_not_wait_for_the_end_of_an_outage(void **state) {
+    struct fixture *f = *state;
+
+    runs(f);
+    hasten(f);
+    peer_shut(f->peer); /* connections that are open stay so, and nobody answers there */
+    for (int i = 0; i < 3; i++)
+        hang(f, "DELETE ", "");
+    stop(f, STOP_AT_ONCE);
+    look(f);
+    gang_of(f)->killed_us -= MINUTE_US;
+    wait_for(f, "gone;");
+    contains(f->told, "left running: the cluster could not be reached");
+}
+
+static void a_deletion_that_is_refused_is_told_with_what_is_left(void **state) {
+    struct fixture *f = *state;
+
+    runs(f);
+    say(f, DELETE, 403, STATUS(403, "Forbidden", "not you"));
+    stop(f, STOP_GRACEFULLY);
+    wait_for(f, "left running: the TFJob " NAME " could not be deleted: ");
+    wait_for(f, "gone;");
+}
+
+static void who_takes_over_with_credentials_that_have_expired_waits_for_others(void **state) {
+    struct fixture *f = *state;
+
+    f->facts.was_submitted = true;
+    say(f, JOBS, 401, STATUS(401, "Unauthorized", "who are you"));
+    say(f, PODS, 401, STATUS(401, "Unauthorized", "who are you"));
+    shows(f, LIST(JOB("2", "")), LIST(MASTER("3", ANSWERS) "," WORKER("4", ANSWERS)));
+    logs(f, LOG0, "");
+    logs(f, LOG1, "");
+    launch(f);
+    wait_for(f, "notice: the cluster cannot be asked (");
+    wait_for(f, "+1");
+    never_told(f, "ended");
+    never_told(f, "left");
+}
+
 static void credentials_that_expire_later_end_nothing(void **state) {
     struct fixture *f = *state;
 
@@ -253,7 +323,11 @@ int main(void) {
         CASE(a_kill_that_is_not_heard_ends_and_says_what_is_left),
         CASE(a_kill_does_not_wait_for_an_answer_to_what_is_made),
         CASE(a_stop_waits_for_the_cluster),
+        CASE(a_stop_outlasts_an_outage_and_leaves_nothing),
+        CASE(a_kill_does_not_wait_for_the_end_of_an_outage),
+        CASE(a_deletion_that_is_refused_is_told_with_what_is_left),
         CASE(credentials_that_expire_later_end_nothing),
+        CASE(who_takes_over_with_credentials_that_have_expired_waits_for_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,12 +106,12 @@ static void a_cursor_is_read_as_it_was_written_or_not_at_all(void **unused) {
 
     (void)unused;
     home_make(&home);
-    cursors_open(&cursors, home.path, CURSORS_API);
+    assert_int_equal(cursors_open(&cursors, home.path, CURSORS_API), CURSORS_NEW);
     assert_true(cursors.fd >= 0);
     assert_int_equal(cursors_read(&cursors, 5).offset, 0);
     cursors_write(&cursors, 5, &at);
     cursors_close(&cursors);
-    cursors_open(&cursors, home.path, CURSORS_API);
+    assert_int_equal(cursors_open(&cursors, home.path, CURSORS_API), CURSORS_OF_BEFORE);
     assert_int_equal(cursors_read(&cursors, 4).time_ns, 0);
     assert_int_equal(cursors_read(&cursors, 5).time_ns, at.time_ns);
     assert_int_equal(cursors_read(&cursors, 5).offset, 400);

@@ -31,6 +31,7 @@ struct api {
     struct http *http;
     struct credential *credential;
     char *impersonation; /* a header's line, or NULL */
+    bool was_let_in;     /* the server has taken our credentials once */
     TAILQ_HEAD(, api_call) calls;
 };
 
@@ -111,12 +112,26 @@ static bool is_quota_busy(const struct api_call *call, const struct api_answer *
            strcmp(answer->reason, "Conflict") == 0;
 }
 
+/* Whether its tries are not used up, or do not count; the first time that is told. */
+static bool has_more_tries(struct api_call *call, const struct error *err) {
+    if (call->tries < call->api->options.tries)
+        return true;
+    if (!call->trouble || !call->api->was_let_in || err->code != ERROR_UNAVAILABLE)
+        return false;
+    if (!call->has_told_trouble) {
+        call->has_told_trouble = true;
+        call->trouble(call->trouble_context, err);
+    }
+    return true;
+}
+
 /* Whether what came is to be asked for again; then it will be. */
 static bool is_asked_again(struct api_call *call, const struct http_answer *http,
                            const struct api_answer *answer, const struct node *status) {
     const bool is_passing = answer->status == 0 || http->err.code != ERROR_NONE
                                 ? answer->err.code == ERROR_UNAVAILABLE
                                 : status_is_passing(answer->status) || is_quota_busy(call, answer);
+    const bool is_insisted_on = call->trouble && answer->err.code == ERROR_UNAVAILABLE;
     int64_t after_s = http->retry_after_s;
 
     if (answer->status == 401 && !call->is_renewed &&
@@ -126,11 +141,12 @@ static bool is_asked_again(struct api_call *call, const struct http_answer *http
         return true;
     }
     /* Who follows a stream knows where to go on. */
-    if (!is_passing || call->was_open || call->sink.is_asked_once ||
-        call->tries >= call->api->options.tries)
+    if (!(is_passing || is_insisted_on) || call->was_open || call->sink.is_asked_once ||
+        !has_more_tries(call, &answer->err))
         return false;
     if (after_s < 0)
         after_s = status_retry_after_s(status);
+    call->is_renewed = false;
     try_later(call, wait_before(call, after_s));
     return true;
 }
@@ -143,6 +159,14 @@ static void explain_transport(const struct api_call *call, const struct http_ans
                    call->tries);
     else
         error_wrap(err, "cannot %s: %s", call->asked, call->api->config.server);
+}
+
+/* Who was let in before comes back by the same door: until then it is closed, not forbidden. */
+static void weigh(struct api *api, struct api_answer *answer) {
+    if (answer->err.code == ERROR_NONE && status_code(answer->status) == ERROR_NONE)
+        api->was_let_in = true;
+    else if (answer->err.code == ERROR_DENIED && answer->status != 403 && api->was_let_in)
+        answer->err.code = ERROR_UNAVAILABLE;
 }
 
 /* The answer's object, or its error. */
@@ -178,6 +202,7 @@ static void on_http_done(void *context, const struct http_answer *http) {
     call->http = NULL;
     arena_release(&call->arena);
     understand(call, http, &root, &answer);
+    weigh(call->api, &answer);
     if (is_asked_again(call, http, &answer, answer.object ? answer.object : &root))
         return;
     call->settle(call, &answer);
@@ -192,7 +217,7 @@ static bool on_stream_bytes(void *context, const char *bytes, size_t n) {
 static void on_stream_open(void *context) {
     struct api_call *call = context;
 
-    call->was_open = true;
+    call->was_open = call->api->was_let_in = true;
     if (call->sink.opened)
         call->sink.opened(call->sink.context);
 }
@@ -229,6 +254,25 @@ static void send_now(struct api_call *call) {
                            });
 }
 
+/* There are no credentials to send: who insists waits until there are. */
+static void go_without(struct api_call *call, struct api_answer *answer) {
+    const enum error_code code = answer->err.code;
+
+    error_wrap(&answer->err, "cannot %s", call->asked);
+    /* Of the object, or of the credentials? Those that were good once are so again. */
+    if (call->api->was_let_in && code != ERROR_INVALID && code != ERROR_EXHAUSTED)
+        answer->err.code = ERROR_UNAVAILABLE;
+    if (call->trouble && answer->err.code == ERROR_UNAVAILABLE) {
+        call->tries++;
+        if (has_more_tries(call, &answer->err)) {
+            call->refused = (struct error){ .code = ERROR_NONE };
+            try_later(call, wait_before(call, 0));
+            return;
+        }
+    }
+    call->settle(call, answer);
+}
+
 static void on_step(evutil_socket_t fd, short what, void *context) {
     struct api_call *call = context;
     struct api_answer answer = { .reason = "" };
@@ -243,8 +287,7 @@ static void on_step(evutil_socket_t fd, short what, void *context) {
             send_now(call);
         return;
     }
-    error_wrap(&answer.err, "cannot %s", call->asked);
-    call->settle(call, &answer);
+    go_without(call, &answer);
 }
 
 /* Calls go on by themselves: a callback from here might free what is walked. */
@@ -328,6 +371,16 @@ void api_call_finish(struct api_call *call, const struct api_answer *answer) {
 void api_cancel(struct api_call *call) {
     if (call)
         api_call_free(call);
+}
+
+void api_insist(struct api_call *call, void (*trouble)(void *context, const struct error *err),
+                void *context) {
+    call->trouble = trouble;
+    call->trouble_context = context;
+}
+
+void api_was_let_in(struct api *api) {
+    api->was_let_in = true;
 }
 
 static void settle_plainly(struct api_call *call, struct api_answer *answer) {

@@ -15,8 +15,10 @@
  * 401 renews the credentials, once a call.
  *
  * Errors are sentences: 403 names the missing right, 422 the fields that are wrong. Codes:
- *   NOT_FOUND 404; CONFLICT 409, 410; DENIED 401, 403, TLS; INVALID 400, 422, other 4xx;
- *   EXHAUSTED a body beyond our bounds; UNAVAILABLE the rest, after all tries.
+ *   NOT_FOUND 404; CONFLICT 409, 410; DENIED 401, 403, TLS, no credentials; INVALID 400, 422, other
+ *   4xx; EXHAUSTED a body beyond our bounds; UNAVAILABLE the rest, after all tries.
+ * A server that has let us in once, and then knows us no more or is not the one that it was, is
+ * UNAVAILABLE: a token has expired, or a hotel's portal answers in its place. That passes.
  */
 #ifndef BACKEND_KUBERNETES_API_H
 #define BACKEND_KUBERNETES_API_H
@@ -179,6 +181,14 @@ struct api_post {
 };
 struct api_call *api_post(struct api *api, const struct api_post *post,
                           const struct api_sink *sink);
+
+/* Goes on asking, beyond the tries, while the server is UNAVAILABLE, provided that it has let us in
+ * once: what is not done yet has to be done. `trouble` comes once, when the tries are used up; it
+ * does not end the call. Who cannot wait cancels it. */
+void api_insist(struct api_call *call, void (*trouble)(void *context, const struct error *err),
+                void *context);
+/* It has, a process before this one. */
+void api_was_let_in(struct api *api);
 
 /* Takes NULL. */
 void api_cancel(struct api_call *call);

@@ -38,7 +38,11 @@ struct api_call {
     uint32_t generation; /* of the credential that was sent */
     bool is_renewed, is_waiting;
     struct error refused; /* why there are no credentials */
-    struct arena arena;   /* of the answer that is being settled */
+    /* Where it is insisted on: told once, when the tries are used up. NULL: it is not. */
+    void (*trouble)(void *context, const struct error *err);
+    void *trouble_context;
+    bool has_told_trouble;
+    struct arena arena; /* of the answer that is being settled */
 
     /* Decides what an answer means. It may free the call. */
     void (*settle)(struct api_call *call, struct api_answer *answer);

@@ -20,12 +20,17 @@ static uint64_t check_of(const struct logstream_cursor *at, uint32_t rank) {
     return sum;
 }
 
-void cursors_open(struct cursors *cursors, const char *directory, const char *name) {
+enum cursors_origin cursors_open(struct cursors *cursors, const char *directory, const char *name) {
     char path[PATH_MAX];
 
     cursors->fd = -1;
-    if (snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path)
-        cursors->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return CURSORS_NEW;
+    cursors->fd = open(path, O_RDWR | O_CLOEXEC);
+    if (cursors->fd >= 0)
+        return CURSORS_OF_BEFORE;
+    cursors->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    return CURSORS_NEW;
 }
 
 void cursors_close(struct cursors *cursors) {

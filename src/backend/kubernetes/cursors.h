@@ -21,8 +21,9 @@ struct cursors {
 #define CURSORS_SHIM ".positions"
 
 /* Opens or makes the file in the directory; without it, a process that takes over reads all logs
- * from their beginning. */
-void cursors_open(struct cursors *cursors, const char *directory, const char *name);
+ * from their beginning. A file that was there is of a process before this one. */
+enum cursors_origin { CURSORS_NEW, CURSORS_OF_BEFORE };
+enum cursors_origin cursors_open(struct cursors *cursors, const char *directory, const char *name);
 void cursors_close(struct cursors *cursors);
 
 /* Zeroed where nothing is known. */

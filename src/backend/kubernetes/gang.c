@@ -207,16 +207,25 @@ static void on_owners_synced(void *context) {
     look(g);
 }
 
-static void on_trouble(void *context, const struct error *err) {
-    struct pod_gang *g = context;
+void gang_tell_trouble(struct pod_gang *g, const struct error *err) {
+    const bool have_begun = g->stage == STAGE_WATCHING && !g->is_held;
     char sentence[SENTENCE_MOST + 64];
 
     if (g->is_cut_off)
         return;
     g->is_cut_off = true;
-    snprintf(sentence, sizeof sentence, "the cluster cannot be asked (%.300s); the tasks go on",
-             err->message);
+    snprintf(sentence, sizeof sentence, "the cluster cannot be asked (%.300s); %s", err->message,
+             have_begun ? "the tasks go on" : "it is asked again until it answers");
     g->gang.notice(g->gang.context, sentence);
+}
+
+static void on_trouble(void *context, const struct error *err) {
+    gang_tell_trouble(context, err);
+}
+
+struct api_call *gang_insist(struct pod_gang *g, struct api_call *call) {
+    api_insist(call, on_trouble, g);
+    return call;
 }
 
 static void on_watch_failed(void *context, const struct error *err) {
@@ -239,6 +248,7 @@ static void begin_watching(struct pod_gang *g) {
     char labels[160], fields[80];
 
     g->stage = STAGE_WATCHING;
+    g->is_cut_off = false;
     if (g->pods)
         return; /* its pods were made again */
     snprintf(labels, sizeof labels, MANIFEST_LABEL_RUN "=%s," MANIFEST_LABEL_ATTEMPT "=%" PRIu32,
@@ -377,7 +387,7 @@ void gang_delete(struct pod_gang *g) {
         finish_if_nothing_is_left(g);
         return;
     }
-    g->call = api_delete(g->api, &g->owner, g->name, &how, on_deleted, g);
+    g->call = gang_insist(g, api_delete(g->api, &g->owner, g->name, &how, on_deleted, g));
 }
 
 void gang_go_on(struct pod_gang *g) {
@@ -395,7 +405,10 @@ static int launch(struct backend *backend, const struct gang *gang, struct error
     g->gang = *gang;
     tasks_init(g);
     g->launched_us = g->looked_us = clock_monotonic_us();
-    cursors_open(&g->cursors, g->facts->logs, CURSORS_API);
+    /* Who follows a process that was let in waits where that one would. */
+    if (cursors_open(&g->cursors, g->facts->logs, CURSORS_API) == CURSORS_OF_BEFORE ||
+        g->facts->was_submitted || g->facts->number > 0)
+        api_was_let_in(g->api);
     if (g->facts->was_submitted) {
         struct error none;
 

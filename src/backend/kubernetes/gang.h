@@ -151,6 +151,10 @@ MUST_CHECK int gang_check_made(const struct pod_gang *g, const char *kind,
 void gang_delete(struct pod_gang *g);
 /* Something is over that the end may have waited for. */
 void gang_go_on(struct pod_gang *g);
+/* Goes on with a call for as long as the cluster does not answer (api_insist), which is told. */
+struct api_call *gang_insist(struct pod_gang *g, struct api_call *call);
+/* The cluster cannot be asked, or does not know any more who asks: told once, until it answers. */
+void gang_tell_trouble(struct pod_gang *g, const struct error *err);
 
 /* ---- gang_tasks.c ---- */
 

@@ -552,7 +552,7 @@ void tasks_stop(struct pod_gang *g) {
         if (!task->is_there || task->has_end || task->pod.is_being_deleted || task->was_stopped)
             continue;
         task->was_stopped = true;
-        api_delete(g->api, &pods, task->pod.name, &how, ignore, NULL);
+        gang_insist(g, api_delete(g->api, &pods, task->pod.name, &how, ignore, NULL));
     }
 }
 

@@ -57,12 +57,12 @@ static void on_kinds(void *context, const struct error *err, const struct api_ki
     }
     assert(manifest->n_objects == 1);
     g->stage = STAGE_MAKING;
-    g->call = api_create(g->api, &g->owner, &manifest->objects[0], on_created, g);
+    g->call = gang_insist(g, api_create(g->api, &g->owner, &manifest->objects[0], on_created, g));
 }
 
 static int make(struct pod_gang *g, struct error *err) {
     (void)err;
-    g->call = api_discover(g->api, "kubeflow.org", on_kinds, g);
+    g->call = gang_insist(g, api_discover(g->api, "kubeflow.org", on_kinds, g));
     return 0;
 }
 

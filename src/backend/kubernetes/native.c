@@ -4,7 +4,8 @@
  * owns the rest, then the one with the shim, then the Service by which they find each other, then
  * the pods, some at a time.
  *
- * The first pod that the cluster does not take ends the making: the gang cannot run without it.
+ * The first pod that the cluster does not take ends the making: the gang cannot run without it. A
+ * cluster that does not answer has not said so: it is asked on, unless it never let anybody in.
  *
  * Pods that were taken back (turn.h) are made again by the same names. One of before that is still
  * going, as whoever takes a run over may find it, is waited for.
@@ -160,8 +161,9 @@ static void make_pods(struct making *making) {
             return;
         *request = (struct request){ making, making->next };
         making->n_in_flight++;
-        api_create(g->api, &pods, &making->manifest->objects[first_pod(making) + request->rank],
-                   on_pod_made, request);
+        gang_insist(g, api_create(g->api, &pods,
+                                  &making->manifest->objects[first_pod(making) + request->rank],
+                                  on_pod_made, request));
     }
     if (making->n_in_flight == 0)
         finish(making);
@@ -205,7 +207,7 @@ static void make_next(struct pod_gang *g) {
         const struct api_resource resource = core(g, kinds[i].plural);
 
         if (strcmp(kinds[i].kind, kind_of(object)) == 0)
-            g->call = api_create(g->api, &resource, object, on_object_made, g);
+            g->call = gang_insist(g, api_create(g->api, &resource, object, on_object_made, g));
     }
     assert(g->call);
 }
@@ -270,7 +272,8 @@ static int begin(struct pod_gang *g, struct error *err) {
     g->is_held = manifest->is_gated;
     gang_pull_open(g);
     g->stage = STAGE_MAKING;
-    g->call = api_create(g->api, &g->owner, &manifest->objects[0], on_owner_made, g);
+    g->call =
+        gang_insist(g, api_create(g->api, &g->owner, &manifest->objects[0], on_owner_made, g));
     return 0;
 }
 
