@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "backend/kubernetes/gang.h"
 #include "spec/settings.h"
 #include "tfjob.h"
 
@@ -56,6 +57,15 @@ static void launch_native(struct fixture *f) {
     f->settings->kubernetes.has_shim = false; /* the turn is the same with and without */
     f->options.form = &pods_native;
     launch(f);
+}
+
+/* As of an outage of minutes, told in milliseconds. */
+static void hasten(struct fixture *f) {
+    struct api_options *options =
+        (struct api_options *)(uintptr_t)api_options(((struct pod_gang *)f->backend)->api);
+
+    options->tries = 2;
+    options->first_wait_ms = options->longest_wait_ms = 2;
 }
 
 static void makes_owner(struct fixture *f) {
@@ -326,6 +336,95 @@ static void who_may_not_have_the_lease_is_told_the_right(void **state) {
     contains(f->told, "leases is forbidden");
 }
 
+static void who_may_read_the_lease_and_not_write_it_is_told_the_right(void **state) {
+    struct fixture *f = *state;
+
+    makes_pods(f);
+    shows_gated(f, LIST(FREE("6")));
+    say(f, LEASE_PUT, 403, STATUS(403, "Forbidden", "leases is forbidden: User x cannot update"));
+    say(f, MAPS_DELETE, 200, OWN(NAME, "j", "30"));
+    launch_native(f);
+    wait_for(f, "ended 0 not started: the gang cannot take its turn: ");
+    contains(f->told, "leases is forbidden");
+}
+
+/* As of a token that expires in the hours that a gang waits. */
+static void who_has_to_log_in_again_keeps_the_gang_that_waits(void **state) {
+    struct fixture *f = *state;
+
+    makes_pods(f);
+    shows_gated(f, LIST(FREE("6")));
+    say(f, LEASE_PUT, 401, STATUS(401, "Unauthorized", "who are you"));
+    say(f, LEASE_PUT, 401, STATUS(401, "Unauthorized", "who are you"));
+    say(f, LEASE_PUT, 200, OURS("7"));
+    opens_gates(f);
+    launch_native(f);
+    wait_for(f, "notice: the cluster cannot be asked (");
+    wait_until_asked(f, PODS_PATCH, 2);
+    assert_int_equal(count_asked(f, LEASE_PUT), 3);
+    assert_null(strstr(f->told, "ended"));
+    assert_null(strstr(strstr(f->told, "notice") + 1, "notice"));
+}
+
+static void a_lease_that_was_ours_and_cannot_be_renewed_ends_nothing(void **state) {
+    struct fixture *f = *state;
+
+    begin_placing(f);
+    say(f, LEASE_PUT, 403, STATUS(403, "Forbidden", "leases is forbidden"));
+    say(f, LEASE_PUT, 200, OURS("8"));
+    wait_until_asked(f, LEASE_PUT, 2);
+    breathe(f);
+    assert_null(strstr(f->told, "ended"));
+    contains(f->told, "notice: the cluster cannot be asked (");
+}
+
+static void pods_that_a_cluster_cannot_take_at_present_are_asked_for_until_it_can(void **state) {
+    struct fixture *f = *state;
+
+    say(f, MAPS_POST, 201, OWN(NAME, "j", "2"));
+    for (int i = 0; i < 4; i++)
+        say(f, SERVICE_POST, 503, STATUS(503, "ServiceUnavailable", "not now"));
+    say(f, SERVICE_POST, 201, OWN(NAME, "s", "2"));
+    for (int i = 0; i < 8; i++)
+        say(f, PODS_POST, 503, STATUS(503, "ServiceUnavailable", "not now"));
+    say(f, PODS_POST, 201, GATED("master", "p0", "3"));
+    say(f, PODS_POST, 201, GATED("worker", "p1", "4"));
+    shows_gated(f, LIST(OTHERS("6")));
+    launch_native(f);
+    hasten(f);
+    wait_until_asked(f, LEASES, 2);
+    assert_int_equal(count_asked(f, PODS_POST), 10);
+    contains(f->told, "notice: the cluster cannot be asked (");
+    contains(f->told, "not now (503)); it is asked again until it answers; ");
+    assert_null(strstr(f->told, "ended"));
+}
+
+static void a_gang_that_never_reached_its_cluster_is_not_started(void **state) {
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 2; i++)
+        say(f, MAPS_POST, 503, STATUS(503, "ServiceUnavailable", "not now"));
+    launch_native(f);
+    hasten(f);
+    wait_for(f, "ended 0 not started: the cluster does not take the ConfigMap: ");
+    wait_for(f, "gone;");
+}
+
+/* Whose time for the start is over does not wait on, and is deleted when that can be done. */
+static void the_time_for_the_start_passes_in_an_outage(void **state) {
+    struct fixture *f = *state;
+
+    f->options.timeout_ms = 1000;
+    say(f, MAPS_POST, 201, OWN(NAME, "j", "2"));
+    for (int i = 0; i < 3; i++)
+        say(f, SERVICE_POST, 503, STATUS(503, "ServiceUnavailable", "not now"));
+    hang(f, SERVICE_POST, "");
+    launch_native(f);
+    hasten(f);
+    wait_for(f, "ended 0 not started: not all tasks run after 1s (--timeout)");
+    assert_null(strstr(f->told, "gone;"));
+}
+
 static void an_old_cluster_that_drops_the_gate_is_told_of(void **state) {
     struct fixture *f = *state;
 
@@ -377,6 +476,12 @@ int main(void) {
         CASE(a_gang_that_is_stopped_gives_its_turn_back),
         CASE(a_gang_that_is_stopped_while_it_waits_leaves_the_lease_alone),
         CASE(who_may_not_have_the_lease_is_told_the_right),
+        CASE(who_may_read_the_lease_and_not_write_it_is_told_the_right),
+        CASE(who_has_to_log_in_again_keeps_the_gang_that_waits),
+        CASE(a_lease_that_was_ours_and_cannot_be_renewed_ends_nothing),
+        CASE(pods_that_a_cluster_cannot_take_at_present_are_asked_for_until_it_can),
+        CASE(a_gang_that_never_reached_its_cluster_is_not_started),
+        CASE(the_time_for_the_start_passes_in_an_outage),
         CASE(an_old_cluster_that_drops_the_gate_is_told_of),
         CASE(a_pod_of_before_that_is_still_going_is_waited_for),
     };

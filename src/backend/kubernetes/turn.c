@@ -13,10 +13,11 @@
 #include "manifest/tree.h"
 
 enum {
-    IN_FLIGHT_MAX = 16,      /* requests for pods at once */
-    TOLD_AFTER_MS = 1500,    /* a turn that comes sooner is not waited for */
-    GOING_MOST_MS = 10000,   /* with pods that should be gone: then others need not wait for them */
-    ASK_AGAIN_MS = 1000,     /* about a Lease that could not be written */
+    IN_FLIGHT_MAX = 16,    /* requests for pods at once */
+    TOLD_AFTER_MS = 1500,  /* a turn that comes sooner is not waited for */
+    GOING_MOST_MS = 10000, /* with pods that should be gone: then others need not wait for them */
+    ASK_AGAIN_MS = 1000,   /* about a Lease that could not be written; doubles up to the last */
+    ASK_AGAIN_LAST_MS = 15 * 1000,
     GRACE_OF_RELEASED_S = 1, /* nothing that they did counts */
 };
 
@@ -50,6 +51,9 @@ struct turn {
     int64_t not_before_us; /* back-off */
     int64_t try_us;        /* when a free Lease is to be taken; 0: it was not free */
     bool has_waited;       /* it was somebody else's */
+    bool was_written;      /* by us, once: we have the right */
+    uint32_t n_unwritten;  /* times on end that it could not be written */
+    int64_t again_us;      /* when that is tried again */
     struct event step_event;
 
     struct pod_request requests[IN_FLIGHT_MAX];
@@ -150,6 +154,24 @@ static void has_lease(struct turn *turn) {
         enter(turn, TURN_PLACING);
 }
 
+/* Whether it will not be taken however often it is asked for. A right that was there may come back,
+ * as does who has to log in again: a gang that has waited for hours waits for that too. */
+static bool is_refused(const struct turn *turn, const struct error *err) {
+    return err->code == ERROR_INVALID || (err->code == ERROR_DENIED && !turn->was_written);
+}
+
+static void write_later(struct turn *turn, const struct error *err) {
+    int64_t ms = ASK_AGAIN_MS;
+
+    for (uint32_t i = 0; i < turn->n_unwritten && ms < ASK_AGAIN_LAST_MS; i++)
+        ms *= 2;
+    if (turn->n_unwritten++ == 0)
+        gang_tell_trouble(turn->g, err);
+    turn->again_us =
+        clock_monotonic_us() + 1000 * (ms < ASK_AGAIN_LAST_MS ? ms : ASK_AGAIN_LAST_MS);
+    step_at(turn, turn->again_us);
+}
+
 static void on_written(void *context, const struct api_answer *answer) {
     struct turn *turn = context;
     const struct api_resource resource = leases(turn);
@@ -157,21 +179,24 @@ static void on_written(void *context, const struct api_answer *answer) {
     const bool is_lost = err->code == ERROR_CONFLICT || err->code == ERROR_NOT_FOUND;
 
     turn->call = NULL;
-    if (err->code == ERROR_NONE)
+    if (err->code == ERROR_NONE) {
+        turn->was_written = true;
+        turn->n_unwritten = 0;
         lease_see(&turn->lease, answer->object, clock_monotonic_us());
+    }
     if (is_lost) {
         turn->call = api_get(turn->g->api, &resource, LEASE_NAME, on_read, turn);
         return;
     }
     if (turn->writing == WRITES_BACK) {
         turn->renewed_us = 0; /* what the cluster did not hear of expires */
-    } else if (err->code == ERROR_DENIED || err->code == ERROR_INVALID) {
+    } else if (is_refused(turn, err)) {
         fail(turn, "the gang cannot take its turn", err);
         return;
     } else if (err->code == ERROR_NONE && !answer->existed) {
         has_lease(turn);
     } else if (err->code != ERROR_NONE) {
-        step_at(turn, clock_monotonic_us() + ASK_AGAIN_MS * 1000ll);
+        write_later(turn, err);
         return;
     }
     turn_look(turn);
@@ -234,6 +259,8 @@ static void pursue(struct turn *turn) {
         keep_lease(turn, now_us);
     else if (turn->call)
         return;
+    else if (wants_lease(turn) && now_us < turn->again_us)
+        step_at(turn, turn->again_us);
     else if (wants_lease(turn))
         take_lease(turn, now_us);
     else if (turn->renewed_us > 0)
