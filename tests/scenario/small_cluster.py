@@ -148,8 +148,10 @@ class Cluster:
         self.given = {}  # variables by role, over those of the manifest
         self.refused = set()  # of "right" (to ask pods), "proxy", "log"; and what a shim is asked: "end"
         self.requests = []
+        self.refusal = 403  # with which the proxy refuses
         self.cuts = []  # of the next streams, each after so many bytes
         self.pause_s = 0  # after each piece of a stream, of 64 KiB at most
+        self.streams = set()  # connections of those that are open
         handler = type("Handler", (Handler,), {"cluster": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -213,6 +215,14 @@ class Cluster:
         role, index = task.split(".")
         (name,) = (name for name in self.pods if name.endswith(f"-{role}-{index}"))
         return self.pods[name]
+
+    def cut(self):
+        """Ends every stream that is open."""
+        for connection in [*self.streams]:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
 
     def close(self):
         for pod in self.pods.values():
@@ -339,7 +349,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """The proxy of an API server: to the port of the pod, and back as it comes."""
         cluster, pod = self.cluster, self.cluster.pods.get(name)
         if "proxy" in cluster.refused:
-            self.refuse(403, "Forbidden", f'pods "{name}" is forbidden: User "x" cannot create resource "pods/proxy"')
+            self.refuse(cluster.refusal, "Forbidden", f'pods "{name}" is forbidden: User "x" cannot create resource "pods/proxy"')
             return
         if not pod or name not in cluster.objects["pods"]:
             self.refuse(404, "NotFound", "no such pod")
@@ -364,6 +374,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         self.begin_chunks("application/octet-stream")
         left = cluster.cuts.pop(0) if cluster.cuts else None
+        cluster.streams.add(self.connection)
         try:
             while data := got.read1(65536):
                 if left is not None and len(data) >= left:
@@ -379,5 +390,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except (OSError, http.client.HTTPException):
             self.close_connection = True
         finally:
+            cluster.streams.discard(self.connection)
             upstream.close()
             self.close_connection = True

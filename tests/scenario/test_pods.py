@@ -305,6 +305,60 @@ def test_a_stream_that_is_cut_goes_on_where_it_was(scenario, cluster, logger):
     assert outputs(scenario) == {"f.0": bytes(500000), "f.1": bytes(500000)}
 
 
+def asked(cluster, what):
+    return sum(what in request for request in [*cluster.requests])
+
+
+# An expired token, a right that is taken away, a portal in between, a server that is being replaced.
+@pytest.mark.parametrize("refusal", [401, 403, 400, 503])
+def test_a_shim_that_was_reached_is_asked_on_whatever_is_answered(scenario, cluster, logger, refusal):
+    started = submit(scenario, cluster, gang(scenario, f"{logger} 4000 1000; echo kept >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"))
+    wait_until(lambda: len(cluster.streams) == 2, "no stream is open")
+    cluster.refusal = refusal
+    cluster.refused.add("proxy")
+    before = asked(cluster, "/proxy/stream")
+    cluster.cut()
+    wait_until(lambda: asked(cluster, "/proxy/stream") >= before + 2, "nobody asks again")
+    time.sleep(0.5)
+    cluster.refused.clear()
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0, ended
+    for task in ("master.0", "worker.0"):
+        assert log_of(scenario, task) == lines(4000)
+        assert series(scenario)[task]["count"] == 4000
+    assert outputs(scenario) == {"f.0": b"kept\n", "f.1": b"kept\n"}
+    assert not any("/log?" in request for request in cluster.requests)
+    told = [text for text in notices(scenario) if "cannot be asked any more" in text]
+    assert len(told) == (refusal in (400, 403)), told
+
+
+def sleep_and_wake(scenario, seconds=11.5):
+    """As the machine of the supervisor does: a look that is ten seconds late was a sleep."""
+    supervisor = supervisor_of(scenario)
+    os.kill(supervisor, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(supervisor, signal.SIGCONT)
+
+
+def test_a_shim_that_is_out_of_reach_is_tried_again_and_no_line_is_doubled(scenario, cluster, logger):
+    cluster.refused.add("proxy")
+    started = submit(scenario, cluster, gang(scenario, f"{logger} 15000 1000; echo kept >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"))
+    wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
+    assert asked(cluster, "/log?") == 2, "by the log API"
+    cluster.refused.clear()
+    sleep_and_wake(scenario)  # which ends the minute that is waited
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0, ended
+    for task in ("master.0", "worker.0"):
+        assert log_of(scenario, task) == lines(15000)
+        assert series(scenario)[task]["count"] == 15000
+    assert outputs(scenario) == {"f.0": b"kept\n", "f.1": b"kept\n"}
+    assert asked(cluster, "/proxy/end") == 2
+    told = notices(scenario)
+    assert sum("metrics and outputs stay in the pods until they can" in text for text in told) == 1, told
+    assert sum("the pods can be asked by now" in text for text in told) == 1, told
+
+
 @pytest.mark.parametrize("moment_s", [0.3, 1.0, 1.8])
 def test_a_supervisor_that_is_killed_is_followed_by_one_that_doubles_nothing_and_loses_nothing(scenario, cluster, logger, moment_s):
     command = f"{logger} 4000 500; head -c 500000 /dev/zero >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"

@@ -42,7 +42,7 @@ struct task_pod {
     struct follower *follower; /* NULL: its log is not read by the log API */
     struct pull *pull;         /* NULL: no shim is asked */
     struct log_rest *rest;     /* of a log whose shim is gone */
-    bool is_unreachable;       /* the shim cannot be asked: the log API takes its place */
+    bool is_unreachable;       /* the shim cannot be asked yet: the log API takes its place */
     bool is_log_done;
     bool is_log_missed; /* that its end is missing was told, or counted */
     bool has_shim_end;  /* the shim has told its end */
@@ -115,7 +115,7 @@ struct pod_gang {
     struct task_pod *tasks;
     struct cursors cursors, positions;
     struct gather *gather; /* NULL: the outputs do not come here */
-    bool has_told_unreachable;
+    bool has_told_unreachable, has_told_reachable, has_told_refused; /* of the shims */
     uint64_t n_ends;
     uint32_t n_ended;
     bool is_stopping;
@@ -215,6 +215,8 @@ void gang_pull_open(struct pod_gang *g);
 void gang_pull_close(struct pod_gang *g);
 void gang_pull_begin(struct task_pod *task);
 void gang_pull_release(struct task_pod *task);
+/* We slept: its connections may be dead. */
+void gang_pull_wake(struct task_pod *task);
 /* False: what is seen of the pod says how it ended. */
 bool gang_pull_end(struct task_pod *task, struct task_end *out);
 /* Whether the task has ended, and what it left is still on its way. */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "backend/kubernetes/follower.h"
 #include "backend/kubernetes/gang.h"
 #include "backend/kubernetes/gather.h"
 #include "backend/kubernetes/log_rest.h"
@@ -139,8 +140,8 @@ void gang_pull_tell_unreachable(struct pod_gang *g, const char *why) {
     g->has_told_unreachable = true;
     snprintf(sentence, sizeof sentence,
              "the pods cannot be asked for what their tasks leave (%.240s): logs come by the log "
-             "API; metrics and outputs stay in the pods",
-             why);
+             "API; metrics and outputs stay in the pods%s",
+             why, g->shim_key[0] ? " until they can" : "");
     g->gang.notice(g->gang.context, sentence);
 }
 
@@ -166,6 +167,52 @@ static void leave_outputs(struct task_pod *task) {
     log_done(task);
 }
 
+/* The log API takes its place. */
+static void on_away(void *context, const char *why) {
+    struct task_pod *task = context;
+
+    gang_pull_tell_unreachable(task->gang, why);
+    task->is_unreachable = true;
+    tasks_follow_log(task);
+}
+
+/* By whichever way it came: what is kept here may be less, and what is here may not have been
+ * looked at again yet by who follows the log. */
+static uint64_t log_so_far(void *context) {
+    struct task_pod *task = context;
+    const uint64_t position = position_of(task);
+    const uint64_t followed = task->follower ? follower_cursor(task->follower)->offset : 0;
+
+    return followed > position ? followed : position;
+}
+
+static void on_back(void *context) {
+    struct task_pod *task = context;
+    struct pod_gang *g = task->gang;
+
+    task->is_unreachable = false;
+    follower_free(task->follower);
+    task->follower = NULL;
+    if (!g->has_told_reachable)
+        g->gang.notice(g->gang.context,
+                       "the pods can be asked by now: what their tasks leave comes");
+    g->has_told_reachable = true;
+}
+
+static void on_refused(void *context, const char *why) {
+    struct pod_gang *g = ((struct task_pod *)context)->gang;
+    char sentence[SENTENCE_MOST];
+
+    if (g->has_told_refused)
+        return;
+    g->has_told_refused = true;
+    snprintf(sentence, sizeof sentence,
+             "the pods cannot be asked any more for what their tasks leave (%.300s): they keep it, "
+             "and are asked again",
+             why);
+    g->gang.notice(g->gang.context, sentence);
+}
+
 static void on_over(void *context, enum pull_outcome outcome, const char *why) {
     struct task_pod *task = context;
 
@@ -181,12 +228,13 @@ static void on_over(void *context, enum pull_outcome outcome, const char *why) {
             fetch_rest(task);
         break;
     case PULL_UNREACHABLE:
+        if (!task->has_shim_end) {
+            on_away(task, why);
+            break;
+        }
         gang_pull_tell_unreachable(task->gang, why);
         task->is_unreachable = true;
-        if (task->has_shim_end)
-            log_done(task);
-        else
-            tasks_follow_log(task);
+        log_done(task);
         break;
     }
 }
@@ -275,8 +323,10 @@ void gang_pull_begin(struct task_pod *task) {
         .gather = g->gather,
         .rank = task_rank(task),
         .log_at = position_of(task),
+        .was_reached = cursors_read(&g->positions, task_rank(task)).offset > 0,
     };
-    const struct pull_observer observer = { on_output, on_ended, on_over, on_trouble, task };
+    const struct pull_observer observer = { on_output, on_ended,   on_over,    on_trouble, on_away,
+                                            on_back,   log_so_far, on_refused, task };
 
     if (!task->pull)
         task->pull = pull_new(g->api, &given, &observer);
@@ -342,6 +392,11 @@ void gang_pull_close(struct pod_gang *g) {
     gather_free(g->gather);
     cursors_close(&g->positions);
     g->gather = NULL;
+}
+
+void gang_pull_wake(struct task_pod *task) {
+    if (task->pull)
+        pull_wake(task->pull);
 }
 
 void gang_pull_release(struct task_pod *task) {

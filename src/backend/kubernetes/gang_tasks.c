@@ -605,6 +605,7 @@ void tasks_wake(struct pod_gang *g, int64_t now_us) {
         for (size_t i = 0; i < ARRAY_LEN(since); i++)
             if (*since[i] > 0)
                 *since[i] = now_us;
+        gang_pull_wake(task);
     }
 }
 

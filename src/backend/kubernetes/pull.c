@@ -16,6 +16,8 @@
 enum {
     AGAIN_FIRST_MS = 500, /* between two streams; doubles up to the last */
     AGAIN_LAST_MS = 15 * 1000,
+    AWAY_MS = 60 * 1000, /* the same while it is out of reach; up to half of it less, by chance */
+    WAKE_MS = 1000,      /* after a sleep, by chance: all of a gang wake at once */
     ACK_EVERY_MS = 15 * 1000,
     CUT_MS = 5 * 1000, /* that a stream of a pod which is over has for its end */
     NONSENSE_MOST = 5, /* streams on end that are not understood */
@@ -37,7 +39,9 @@ struct pull {
     uint32_t n_nonsense;
     uint64_t log_acked;
     uint64_t n_unread; /* outputs, which the pod could not read */
-    bool was_open;     /* once */
+    bool was_open;     /* once, to us or to a process before */
+    bool is_away;      /* it never was, and the log comes by another way */
+    bool has_told_refusal;
     bool is_done;      /* DONE came, and all is on the disk */
     bool is_pod_over;  /* no other stream is asked for */
     bool is_concluded; /* `over` was told */
@@ -90,7 +94,7 @@ static void conclude(struct pull *pull, enum pull_outcome outcome, const char *w
 }
 
 static void conclude_with_pod(struct pull *pull) {
-    conclude(pull, pull->is_done ? PULL_ALL : PULL_CUT, NULL);
+    conclude(pull, pull->is_done ? PULL_ALL : pull->is_away ? PULL_UNREACHABLE : PULL_CUT, NULL);
 }
 
 static void on_cut(evutil_socket_t fd, short what, void *context) {
@@ -119,6 +123,10 @@ void pull_pod_over(struct pull *pull) {
 static void connect_later(struct pull *pull) {
     const uint32_t ms = pull->again_ms;
 
+    if (pull->is_away) {
+        wait_ms(&pull->again_event, AWAY_MS / 2 + arc4random_uniform(AWAY_MS / 2 + 1));
+        return;
+    }
     pull->again_ms = ms * 2 < AGAIN_LAST_MS ? ms * 2 : AGAIN_LAST_MS;
     wait_ms(&pull->again_event, ms);
 }
@@ -273,17 +281,41 @@ static bool on_bytes(void *context, const char *bytes, size_t n) {
 static void on_open(void *context) {
     struct pull *pull = context;
 
+    enter(pull);
     pull->was_open = true;
     mirror_confirmed(pull->intake.mirror);
+    if (pull->is_away) {
+        pull->is_away = false;
+        /* More may have come by the other way since the stream was asked for: it is known. */
+        pull->intake.log_at = pull->observer.log_at(pull->observer.context);
+        pull->observer.back(pull->observer.context);
+    }
+    leave(pull);
 }
 
-/* Whether asking again makes no sense: a right is missing, or nobody gets through to the pod. */
-static bool is_hopeless(const struct pull *pull, const struct api_answer *answer) {
-    if (answer->err.code == ERROR_NONE || answer->err.code == ERROR_NOT_FOUND)
-        return false;
-    if (answer->err.code == ERROR_UNAVAILABLE)
-        return !pull->was_open && answer->status != 0;
-    return true;
+/* Whether a right is missing, or nobody gets through to the pod. Where there was no answer, or the
+ * cluster does not know who asks, nobody knows that. */
+static bool is_out_of_reach(const struct pull *pull, const struct api_answer *answer) {
+    return !pull->was_open && !pull->is_away && answer->status != 0 && answer->status != 401 &&
+           answer->err.code != ERROR_NONE && answer->err.code != ERROR_NOT_FOUND;
+}
+
+static void tell_refusal(struct pull *pull, const struct error *err) {
+    if (!pull->was_open || pull->has_told_refusal || err->code == ERROR_NONE ||
+        err->code == ERROR_NOT_FOUND || err->code == ERROR_UNAVAILABLE)
+        return;
+    pull->has_told_refusal = true;
+    pull->observer.refused(pull->observer.context, err->message);
+}
+
+static void go_on(struct pull *pull, const struct api_answer *answer) {
+    if (is_out_of_reach(pull, answer)) {
+        pull->is_away = true;
+        pull->observer.away(pull->observer.context, answer->err.message);
+    }
+    tell_refusal(pull, &answer->err);
+    if (!pull->is_concluded)
+        connect_later(pull);
 }
 
 static void on_done(void *context, const struct api_answer *answer) {
@@ -295,17 +327,17 @@ static void on_done(void *context, const struct api_answer *answer) {
         conclude_with_pod(pull);
     else if (pull->n_nonsense >= NONSENSE_MOST)
         conclude(pull, PULL_UNREACHABLE, "what answers in the pod is no shim of this version");
-    else if (is_hopeless(pull, answer))
-        conclude(pull, PULL_UNREACHABLE, answer->err.message);
     else if (!pull->is_done)
-        connect_later(pull);
+        go_on(pull, answer);
     leave(pull);
 }
 
 static void connect_now(struct pull *pull) {
-    const struct api_sink sink = {
-        .opened = on_open, .bytes = on_bytes, .done = on_done, .context = pull
-    };
+    const struct api_sink sink = { .opened = on_open,
+                                   .bytes = on_bytes,
+                                   .done = on_done,
+                                   .context = pull,
+                                   .is_asked_once = pull->is_away };
     AUTO(buf) body = BUF_INIT(BODY_MOST);
     struct error err;
 
@@ -322,6 +354,8 @@ static void connect_now(struct pull *pull) {
     api_cancel(pull->small);
     pull->small = NULL;
     intake_begin(&pull->intake);
+    if (pull->is_away)
+        pull->intake.log_at = pull->observer.log_at(pull->observer.context);
     begin_body(pull, &body);
     mirror_list(pull->intake.mirror, MIRROR_ALL, &body);
     if (pull->given.gather)
@@ -356,12 +390,22 @@ struct pull *pull_new(struct api *api, const struct pull_given *given,
                                         given->rank, given->log_at },
                 &(struct intake_observer){ on_log, on_task_ended, on_all_here, pull });
     pull->again_ms = AGAIN_FIRST_MS;
+    pull->was_open = given->was_reached;
     evtimer_assign(&pull->again_event, api_loop(api), on_again, pull);
     evtimer_assign(&pull->ack_event, api_loop(api), on_ack_time, pull);
     evtimer_assign(&pull->cut_event, api_loop(api), on_cut, pull);
     wait_ms(&pull->again_event, 0);
     wait_ms(&pull->ack_event, ACK_EVERY_MS);
     return pull;
+}
+
+void pull_wake(struct pull *pull) {
+    if (pull->is_concluded || pull->is_pod_over)
+        return;
+    api_cancel(pull->stream);
+    pull->stream = NULL;
+    pull->again_ms = AGAIN_FIRST_MS;
+    wait_ms(&pull->again_event, arc4random_uniform(WAKE_MS));
 }
 
 uint64_t pull_log_at(const struct pull *pull) {

@@ -4,8 +4,14 @@
  * stream of frames, and puts log, spool and outputs where they belong on this machine.
  *
  *   connecting ─► open ─► ENDED ─► DONE ─► POST /end ─► over: all is here
- *       ▲           │ cut, or the disk is full: again, from the offsets of what is here
- *       └───────────┘
+ *     ▲ │ ▲         │ cut, or the disk is full: again, from the offsets of what is here
+ *     │ │ └─────────┘
+ *     │ └─► away: refused before it was ever open; tried again every minute
+ *     └───────┘
+ *
+ * A shim that was reached once is asked on whatever is answered: a token has expired, a server is
+ * being replaced, a portal stands before it. One that never was may be out of reach for good: the
+ * log has to come by another way meanwhile.
  *
  * From time to time the shim is told how much is on the disk here, so that it can give it up.
  * `over` comes once. Until then a pull goes on asking, for as long as the pod is there.
@@ -20,7 +26,7 @@
 enum pull_outcome {
     PULL_ALL,         /* all is here, and the shim has let go of it */
     PULL_CUT,         /* the pod is over, and not all that its task left is here */
-    PULL_UNREACHABLE, /* there is no way to the shim; why says what is in it */
+    PULL_UNREACHABLE, /* there is no way to the shim, or was none; why says what is in it */
 };
 
 struct pull_observer {
@@ -31,6 +37,13 @@ struct pull_observer {
     void (*over)(void *context, enum pull_outcome outcome, const char *why);
     /* What comes cannot be kept at present; told once. */
     void (*trouble)(void *context, const char *sentence);
+    /* It is away, and is back: the log comes by another way in between. At most once each. */
+    void (*away)(void *context, const char *why);
+    void (*back)(void *context);
+    /* How much of the log came by then. */
+    uint64_t (*log_at)(void *context);
+    /* A shim that was reached is refused at present: it is asked on. Told once. */
+    void (*refused)(void *context, const char *why);
     void *context;
 };
 
@@ -39,7 +52,8 @@ struct pull_given {
     const char *task, *spool, *logs; /* as of mirror_new */
     struct gather *gather;           /* NULL: the outputs are not fetched. Outlives the pull */
     uint32_t rank;
-    uint64_t log_at; /* how much of the log is here */
+    uint64_t log_at;  /* how much of the log is here */
+    bool was_reached; /* by a process before this one */
 };
 
 struct pull;
@@ -50,6 +64,9 @@ struct pull *pull_new(struct api *api, const struct pull_given *given,
 
 /* The container has ended, or its pod is gone: what does not come now will not come. */
 void pull_pod_over(struct pull *pull);
+
+/* We slept: a stream that is open may be dead, and waits are over. */
+void pull_wake(struct pull *pull);
 
 /* How much of the log is here, and how much of it the pod could not keep. */
 uint64_t pull_log_at(const struct pull *pull);
