@@ -254,6 +254,45 @@ static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
     assert_null(strstr(f->told, "submitted"));
 }
 
+/* A master that is to go, on a node that does not answer. */
+#define GOING_WITH_ITS_NODE                                                                        \
+    "{\"metadata\":{\"namespace\":\"n\",\"name\":\"" NAME "-master-0\",\"uid\":\"p0\","            \
+    "\"resourceVersion\":\"13\",\"deletionTimestamp\":\"2026-03-01T12:00:00Z\","                   \
+    "\"deletionGracePeriodSeconds\":1,\"labels\":{\"myelin/run\":\"" UUID                          \
+    "\",\"myelin/role\":\"master\",\"myelin/index\":\"0\"}},\"spec\":{" ON_NODE                    \
+    "\"containers\":[{\"name\":\"task\"}]},\"status\":{" TASK_RUNS                                 \
+    ",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"},{\"type\":\"ContainersReady\","    \
+    "\"status\":\"True\"}]}}"
+
+static void a_gang_without_room_does_not_wait_for_a_node_that_is_lost(void **state) {
+    struct fixture *f = *state;
+
+    f->settings->kubernetes.placement_patience_s = 1;
+    begin_placing(f);
+    say(f, PODS_DELETE, 200, OWN("x", "p1", "12"));
+    say(f, PODS_DELETE, 200, OWN("x", "p0", "13"));
+    say(f, LEASE_PUT, 200, FREE("20"));
+    say(f, PODS_POST, 201, GATED("master", "q0", "21"));
+    say(f, PODS_POST, 201, GATED("worker", "q1", "22"));
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", NATIVE("master", "p0", "10", ON_NODE, TASK_RUNS))
+                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
+    wait_until_asked(f, PODS_DELETE, 2);
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", GOING_WITH_ITS_NODE)
+                  EVENT("DELETED", NATIVE("worker", "p1", "15", "", UNSCHEDULABLE)));
+    wait_for(f, "does not answer; ");
+    assert_int_equal(count_asked(f, PODS_DELETE), 2);
+    say(f, PODS_DELETE, 200, OWN("x", "p0", "16"));
+    ((struct pod_gang *)f->backend)->tasks[0].deletion_seen_us -= 60 * 1000000ll;
+    wait_until_asked(f, PODS_DELETE, 3);
+    contains(nth(f, PODS_DELETE, 2), "\"gracePeriodSeconds\": 0");
+    contains(f->told, "left lost: master.0 may still run on node1, which does not answer");
+    peer_more(f->peer, PODS, EVENT("DELETED", GOING_WITH_ITS_NODE));
+    wait_until_asked(f, PODS_POST, 4);
+    assert_null(strstr(f->told, "ended"));
+}
+
 /* As who was asleep while the scheduler found a node: what was seen last is old. */
 static void a_gang_that_has_found_room_unseen_is_not_taken_back(void **state) {
     struct fixture *f = *state;
@@ -471,6 +510,7 @@ int main(void) {
         CASE(a_gang_that_lost_its_lease_waits_with_what_it_has),
         CASE(a_lease_that_somebody_made_meanwhile_is_theirs),
         CASE(a_gang_without_room_is_taken_back_and_made_again),
+        CASE(a_gang_without_room_does_not_wait_for_a_node_that_is_lost),
         CASE(a_gang_that_has_found_room_unseen_is_not_taken_back),
         CASE(a_task_that_fails_before_all_have_a_place_fails_the_gang),
         CASE(a_gang_that_is_stopped_gives_its_turn_back),

@@ -538,6 +538,7 @@ void turn_look(struct turn *turn) {
         turn->g->form->make_again(turn->g);
     } else if (turn->state == TURN_RELEASING) {
         advance(turn);
+        tasks_give_up_lost(turn->g); /* nobody else says when they are gone */
     } else if (turn->state == TURN_WAITING || turn->state == TURN_PLACING) {
         place(turn);
     }
