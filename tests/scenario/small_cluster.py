@@ -152,6 +152,9 @@ class Cluster:
         self.cuts = []  # of the next streams, each after so many bytes
         self.pause_s = 0  # after each piece of a stream, of 64 KiB at most
         self.streams = set()  # connections of those that are open
+        self.kept = None  # bytes of a log that its node has not rotated away; None: all
+        self.log_takes = 0  # seconds, that a node needs for a log
+        self.logs_open = self.most_logs = 0  # that are read at once
         handler = type("Handler", (Handler,), {"cluster": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -327,7 +330,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "log" in self.cluster.refused or not pod or name not in self.cluster.objects["pods"]:
             self.refuse(404, "NotFound", "no log")
             return
-        at, line_number, stamped = 0, 0, query.get("timestamps") == "true"
+        line_number, stamped = 0, query.get("timestamps") == "true"
+        at = 0 if self.cluster.kept is None else max(0, pod.log.stat().st_size - self.cluster.kept)
+        with self.cluster.changed:
+            self.cluster.logs_open += 1
+            self.cluster.most_logs = max(self.cluster.most_logs, self.cluster.logs_open)
+        time.sleep(self.cluster.log_takes)
         self.begin_chunks("text/plain")
         try:
             while True:
@@ -344,6 +352,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
             self.close_connection = True
+        finally:
+            with self.cluster.changed:
+                self.cluster.logs_open -= 1
 
     def pass_on(self, name, behind, query, body):
         """The proxy of an API server: to the port of the pod, and back as it comes."""

@@ -2,6 +2,7 @@
 """What tasks in pods of our own leave comes here: log, metrics, outputs and ends, each once, whatever happens between."""
 import json
 import os
+import re
 import signal
 import time
 
@@ -357,6 +358,53 @@ def test_a_shim_that_is_out_of_reach_is_tried_again_and_no_line_is_doubled(scena
     told = notices(scenario)
     assert sum("metrics and outputs stay in the pods until they can" in text for text in told) == 1, told
     assert sum("the pods can be asked by now" in text for text in told) == 1, told
+
+
+def pods_end_unwatched(scenario, cluster, tasks, seconds=0):
+    """The supervisor sleeps until all pods are over, and for so long at least."""
+    supervisor = supervisor_of(scenario)
+    begun = time.monotonic()
+    os.kill(supervisor, signal.SIGSTOP)
+    cluster.cut()
+    try:
+        wait_until(lambda: all(cluster.pod(task).process.poll() is not None for task in tasks), "the pods linger")
+        time.sleep(max(0, seconds - (time.monotonic() - begun)))
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+
+
+def test_what_a_pod_took_with_it_is_counted_to_the_byte(scenario, cluster, logger):
+    settings(scenario, ", linger: 1")
+    cluster.kept = 5000
+    started = submit(scenario, cluster, gang(scenario, f"{logger} 4000 1000"))
+    wait_until(lambda: len(cluster.streams) == 2, "no stream is open")
+    time.sleep(0.5)
+    pods_end_unwatched(scenario, cluster, ("master.0", "worker.0"))
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0, ended
+    whole = lines(4000)
+    for task in ("master.0", "worker.0"):
+        log = log_of(scenario, task)
+        (told,) = (text for text in notices(scenario) if f"the pod of {task} ended before all was fetched" in text)
+        missing, others = re.search(r"missing are (\d+) bytes of its log and at most (\d+) bytes of its metrics and outputs$", told).groups()
+        assert len(log) + int(missing) == len(whole) and int(missing) > 1000
+        assert log.endswith(whole[-5000:]) and whole.startswith(log[:-5000])
+        assert int(others) > 0 and series(scenario)[task]["count"] < 4000
+
+
+def test_a_sleep_longer_than_the_linger_costs_no_line_and_the_rests_come_a_few_at_a_time(scenario, cluster, logger):
+    settings(scenario, ", linger: 1")
+    cluster.log_takes = 0.3
+    tasks = ["master.0", *(f"worker.{index}" for index in range(7))]
+    started = submit(scenario, cluster, gang(scenario, f"{logger} 1500 2000", workers=7))
+    wait_until(lambda: len(cluster.streams) == 8, "no stream is open")
+    pods_end_unwatched(scenario, cluster, tasks, 11.5)
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0, ended
+    for task in tasks:
+        assert log_of(scenario, task) == lines(1500)
+        assert any(f"the pod of {task} ended before all was fetched: missing are 0 bytes of its log" in text for text in notices(scenario))
+    assert 1 < cluster.most_logs <= 4
 
 
 @pytest.mark.parametrize("moment_s", [0.3, 1.0, 1.8])

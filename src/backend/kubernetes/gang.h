@@ -42,6 +42,7 @@ struct task_pod {
     struct follower *follower; /* NULL: its log is not read by the log API */
     struct pull *pull;         /* NULL: no shim is asked */
     struct log_rest *rest;     /* of a log whose shim is gone */
+    bool awaits_rest;          /* others are being fetched */
     bool is_unreachable;       /* the shim cannot be asked yet: the log API takes its place */
     bool is_log_done;
     bool is_log_missed; /* that its end is missing was told, or counted */
@@ -116,6 +117,7 @@ struct pod_gang {
     struct cursors cursors, positions;
     struct gather *gather; /* NULL: the outputs do not come here */
     bool has_told_unreachable, has_told_reachable, has_told_refused; /* of the shims */
+    uint32_t n_rests;                                                /* that are being fetched */
     uint64_t n_ends;
     uint32_t n_ended;
     bool is_stopping;
@@ -217,6 +219,8 @@ void gang_pull_begin(struct task_pod *task);
 void gang_pull_release(struct task_pod *task);
 /* We slept: its connections may be dead. */
 void gang_pull_wake(struct task_pod *task);
+/* Its end was told: nobody waits for the rest of its log any more. */
+void gang_pull_told(struct task_pod *task);
 /* False: what is seen of the pod says how it ended. */
 bool gang_pull_end(struct task_pod *task, struct task_end *out);
 /* Whether the task has ended, and what it left is still on its way. */

@@ -19,6 +19,9 @@
  * that it ran out of memory when its container is over. */
 enum { HOLD_FAILED_MS = 1000, HOLD_SIGNALLED_MS = 5 * 1000 };
 
+/* Logs that nodes are asked for at once: each needs as much memory as a node keeps of one. */
+enum { RESTS_AT_ONCE = 4 };
+
 /* ---- the log ---- */
 
 /* How much of the log came so far: what is kept here may be less. */
@@ -91,18 +94,65 @@ static uint64_t others_missing(const struct task_pod *task, const struct shim_en
     return end->unsent > log ? end->unsent - log : 0;
 }
 
+static void begin_rests(struct pod_gang *g);
+
+static void drop_rest(struct task_pod *task) {
+    if (!task->rest)
+        return;
+    log_rest_free(task->rest);
+    task->rest = NULL;
+    task->gang->n_rests--;
+    begin_rests(task->gang);
+}
+
 static void on_rest_done(void *context, uint64_t missing) {
     struct task_pod *task = context;
 
+    drop_rest(task);
     tell_missing(task, missing, others_missing(task, &task->pod.message));
     log_done(task);
 }
 
-/* The pod is over, and the shim with it: what the node has of the log is all that is left. */
-static void fetch_rest(struct task_pod *task) {
+/* The patience with it begins here: it may have waited for others. */
+static void begin_rest(struct task_pod *task) {
     struct pod_gang *g = task->gang;
     const struct follower_place place = { g->namespace, task->pod.name, g->container };
     const struct log_rest_observer observer = { on_rest, on_rest_done, task };
+
+    task->awaits_rest = false;
+    task->end_seen_us = clock_monotonic_us();
+    task->rest =
+        log_rest_new(g->api, &place, task->pod.message.log - pull_log_at(task->pull), &observer);
+    g->n_rests++;
+}
+
+/* In the order in which their ends are told. */
+static struct task_pod *next_rest(struct pod_gang *g) {
+    struct task_pod *next = NULL;
+
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
+        struct task_pod *task = &g->tasks[rank];
+
+        if (task->awaits_rest && (!next || task->end_order < next->end_order))
+            next = task;
+    }
+    return next;
+}
+
+static void begin_rests(struct pod_gang *g) {
+    struct task_pod *next;
+
+    while (g->n_rests < RESTS_AT_ONCE && (next = next_rest(g)))
+        begin_rest(next);
+}
+
+void gang_pull_told(struct task_pod *task) {
+    task->awaits_rest = false;
+    drop_rest(task);
+}
+
+/* The pod is over, and the shim with it: what the node has of the log is all that is left. */
+static void fetch_rest(struct task_pod *task) {
     const struct shim_end *end = &task->pod.message;
     const uint64_t at = pull_log_at(task->pull);
 
@@ -112,8 +162,9 @@ static void fetch_rest(struct task_pod *task) {
     } else if (!task->pod.has_message) {
         tell_unknown(task);
         tasks_follow_log(task);
-    } else if (end->log > at && end->lost == 0) {
-        task->rest = log_rest_new(g->api, &place, end->log - at, &observer);
+    } else if (end->log > at && end->lost == 0 && !task->is_ended) {
+        task->awaits_rest = true;
+        begin_rests(task->gang);
     } else {
         tell_missing(task, end->log - end->lost > at ? end->log - end->lost - at : 0,
                      others_missing(task, &task->pod.message));

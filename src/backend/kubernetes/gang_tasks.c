@@ -64,6 +64,7 @@ static void tell_end(struct task_pod *task, const struct task_end *end) {
     follower_free(task->follower);
     task->follower = NULL;
     task->is_ended = true;
+    gang_pull_told(task);
     if (++g->n_ended == g->gang.n_tasks)
         count_missed_logs(g);
     g->gang.ended(g->gang.context, task_rank(task), end);
@@ -118,7 +119,8 @@ static bool is_log_coming(const struct task_pod *task) {
 }
 
 static bool is_held(const struct task_pod *task) {
-    return (is_log_coming(task) && !gang_is_past(task->end_seen_us, LOG_PATIENCE_MS)) ||
+    return task->awaits_rest ||
+           (is_log_coming(task) && !gang_is_past(task->end_seen_us, LOG_PATIENCE_MS)) ||
            gang_pull_holds_end(task);
 }
 
