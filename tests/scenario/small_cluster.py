@@ -38,6 +38,7 @@ class Pod:
         self.port = free_port()
         self.log = self.directory / "stdout"
         self.process = None
+        self.over = {}  # what is said of a pod that the node ended
         self.stamps = []  # of the lines of its log, as a node keeps them
 
     def stamp(self, line):
@@ -77,6 +78,19 @@ class Pod:
                                             start_new_session=True)
         self.show({"running": {"startedAt": moment()}}, "Running")
         threading.Thread(target=self.wait, daemon=True).start()
+        if deadline := self.body["spec"].get("activeDeadlineSeconds"):
+            timer = threading.Timer(deadline, self.expire)
+            timer.daemon = True
+            timer.start()
+
+    def expire(self):
+        """As a kubelet does: the pod has failed from then on, while its containers get their time."""
+        if self.process.poll() is not None:
+            return
+        self.over = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
+        self.show({"running": {"startedAt": moment()}}, "Failed")
+        self.send(signal.SIGTERM)
+        threading.Timer(self.body["spec"].get("terminationGracePeriodSeconds", 5), self.kill).start()
 
     def wait(self):
         code = self.process.wait()
@@ -85,13 +99,13 @@ class Pod:
         ended["reason"] = "Completed" if code == 0 else "Error"
         if message.exists():
             ended["message"] = message.read_text()
-        self.show({"terminated": ended}, "Failed" if code else "Succeeded")
+        self.show({"terminated": ended}, "Failed" if code or self.over else "Succeeded")
         if "deletionTimestamp" in self.body["metadata"]:
             self.cluster.remove("pods", self.name)
 
     def show(self, state, phase):
         with self.cluster.changed:
-            self.body["status"] = {"phase": phase, "containerStatuses": [{"name": "task", "state": state, "restartCount": 0}]}
+            self.body["status"] = {"phase": phase, "containerStatuses": [{"name": "task", "state": state, "restartCount": 0}], **self.over}
             if "deletionTimestamp" in self.body["metadata"] and "running" in state:
                 return
             self.cluster.event("pods", "MODIFIED", self.body)

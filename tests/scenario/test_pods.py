@@ -442,3 +442,13 @@ def test_a_pod_that_somebody_deletes_is_named_and_its_last_words_are_there(scena
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status != 0 and "somebody deleted the pod" in ended.err, ended
     assert log_of(scenario, "worker.0").endswith(b"last words\n")
+
+
+def test_a_run_that_outlasts_its_deadline_is_told_so_and_its_last_words_are_there(scenario, cluster):
+    settings(scenario, ", deadline: 3")
+    text = "trap 'echo last words; exit 1' TERM; echo ready; while :; do sleep 0.1; done"
+    ended = run(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "3")
+    assert ended.status != 0 and "the pod ran longer than the cluster lets it" in ended.err, ended
+    assert "longer than the specified deadline" in ended.err and "deleted the pod" not in ended.err
+    for task in ("master.0", "worker.0"):
+        assert log_of(scenario, task).endswith(b"last words\n")

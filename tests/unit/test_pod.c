@@ -141,6 +141,26 @@ static void a_missing_secret_is_told(void **state) {
                "\"s\" not found");
 }
 
+static void an_image_that_would_be_root_where_none_may_be_is_hopeless(void **state) {
+    static const char *const words[] = {
+        "container has runAsNonRoot and image will run as root (pod: \\\"x\\\", container: task)",
+        "container has runAsNonRoot and image has non-numeric user (app), cannot verify user is "
+        "non-root",
+        "container's runAsUser breaks non-root policy",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const struct pod pod = waiting("CreateContainerConfigError", words[i]);
+
+        assert_int_equal(pod.trouble, POD_CONFIG);
+        assert_true(pod.is_hopeless);
+        assert_non_null(strstr(pod.sentence, "the container may not run as root"));
+        assert_non_null(strstr(pod.sentence, "set `run_as_user` in config.yml"));
+        assert_null(strstr(pod.sentence, "secret"));
+    }
+}
+
 static void a_container_that_cannot_start_is_hopeless(void **state) {
     struct pod pod = waiting("RunContainerError", "exec: \\\"trian\\\": not found");
 
@@ -200,6 +220,24 @@ static void an_eviction_is_told_by_the_node(void **state) {
     says(&pod, "the node evicted the pod: The node was low on resource: memory.");
 }
 
+static void a_deadline_is_told_as_one(void **state) {
+    static const char over[] =
+        "{\"phase\":\"Failed\",\"reason\":\"DeadlineExceeded\",\"message\":\"Pod was active on the "
+        "node longer than the specified deadline\",\"containerStatuses\":[{\"name\":"
+        "\"tensorflow\",\"state\":{%s}}]}";
+    static const char *const states[] = { "\"running\":{}", "\"terminated\":{\"exitCode\":143}" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        const struct pod pod = read_pod("", "node-1", arena_printf(&arena, over, states[i]));
+
+        assert_int_equal(pod.phase, POD_ENDED);
+        assert_int_equal(pod.end, POD_DELETED);
+        says(&pod, "the pod ran longer than the cluster lets it: Pod was active on the node longer "
+                   "than the specified deadline");
+    }
+}
+
 static void a_node_that_refuses_started_nothing(void **state) {
     const struct pod pod = read_pod("", "node-1",
                                     "{\"phase\":\"Failed\",\"reason\":\"OutOfnvidia.com/"
@@ -236,6 +274,16 @@ static void a_deleted_pod_failed_by_deletion_only_if_it_ended_after_it(void **st
     assert_int_equal(pod.detail, 0);
 }
 
+static struct pod taken_away(const char *condition, const char *reason, const char *message) {
+    return read_pod(DELETED, "node-1",
+                    arena_printf(&arena,
+                                 "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"%s\","
+                                 "\"status\":\"True\",\"reason\":\"%s\",\"message\":\"%s\"}],"
+                                 "\"containerStatuses\":[{\"name\":\"tensorflow\",\"state\":{"
+                                 "\"running\":{}}}]}",
+                                 condition, reason, message));
+}
+
 static void a_pod_that_vanishes_ended_by_what_was_done_to_it(void **state) {
     struct pod pod = in_state("", "Running", "\"running\":{}");
 
@@ -260,6 +308,15 @@ static void a_pod_that_vanishes_ended_by_what_was_done_to_it(void **state) {
     pod_vanished(&pod);
     assert_int_equal(pod.end, POD_EVICTED);
     says(&pod, "the pod was evicted, as when a node is drained");
+    /* Queues have a condition of their own, and reasons are added with each release. */
+    pod = taken_away("TerminationTarget", "StoppedByKueue", "Preempted to accommodate a workload");
+    pod_vanished(&pod);
+    assert_int_equal(pod.end, POD_EVICTED);
+    says(&pod, "its queue took the pod back: Preempted to accommodate a workload");
+    pod = taken_away("DisruptionTarget", "SomethingNew", "make way");
+    pod_vanished(&pod);
+    assert_int_equal(pod.end, POD_EVICTED);
+    says(&pod, "the cluster took the pod away: make way");
     pod = ended(3, "Error");
     pod_vanished(&pod);
     assert_int_equal(pod.end, POD_EXITED);
@@ -357,6 +414,8 @@ int main(void) {
         CASE(an_image_that_is_not_pulled_is_named),
         CASE(a_missing_secret_is_told),
         CASE(a_container_that_cannot_start_is_hopeless),
+        CASE(an_image_that_would_be_root_where_none_may_be_is_hopeless),
+        CASE(a_deadline_is_told_as_one),
         CASE(an_exit_is_its_code),
         CASE(a_signal_is_told_as_a_signal),
         CASE(a_memory_limit_is_told_with_its_size),

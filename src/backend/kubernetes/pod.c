@@ -114,13 +114,16 @@ static const struct reason_row {
     { "SysctlForbidden", POD_NOT_STARTED, "the node refused the pod" },
 };
 
-/* Of the condition DisruptionTarget: why somebody takes the pod away. */
+/* Why somebody takes the pod away: reasons of the conditions DisruptionTarget, which the cluster
+ * sets, and TerminationTarget, which queues do. */
 static const struct reason_row disruptions[] = {
     { "PreemptionByScheduler", POD_EVICTED, "the pod made room for one of higher priority" },
     { "EvictionByEvictionAPI", POD_EVICTED, "the pod was evicted, as when a node is drained" },
     { "TerminationByKubelet", POD_EVICTED, "the node evicted the pod" },
     { "DeletionByTaintManager", POD_NODE_LOST, "the node of the pod is lost or was closed to it" },
     { "DeletionByPodGC", POD_NODE_LOST, "the node of the pod is gone" },
+    { "StoppedByKueue", POD_EVICTED, "its queue took the pod back" },
+    { "*", POD_EVICTED, "the cluster took the pod away" },
 };
 
 static const struct reason_row *row_of(const struct reason_row *rows, size_t n,
@@ -205,23 +208,22 @@ static void take_terminated(struct pod *pod, const struct node *terminated,
     /* A failure that was done to it is told by who did it. */
     if (disruption || ended_by_deletion(pod)) {
         end_with(pod, pod->if_gone);
-        if (disruption)
-            say_with(pod,
-                     row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason"))
-                         ->sentence,
-                     text_of(disruption, "message"));
-        else
-            say(pod, "somebody deleted the pod before it was done");
+        say(pod, "%s", disruption ? pod->why_gone : "somebody deleted the pod before it was done");
     }
 }
 
 /* ---- waiting ---- */
+
+#define MAY_NOT_BE_ROOT                                                                            \
+    "may not run as root, and its image does not say that it will not: set `run_as_user` in "      \
+    "config.yml to a number other than 0"
 
 static const struct waiting_row {
     const char *reason;
     enum pod_trouble trouble;
     bool is_hopeless;
     const char *sentence;
+    const char *part; /* what the message has in it; NULL: anything */
 } waiting_rows[] = {
     { "ErrImagePull", POD_IMAGE, false, "cannot be pulled" },
     { "ImagePullBackOff", POD_IMAGE, false, "cannot be pulled" },
@@ -231,6 +233,8 @@ static const struct waiting_row {
     { "ImageInspectError", POD_IMAGE, false, "cannot be read on the node" },
     { "RegistryUnavailable", POD_IMAGE, false, "is in a registry that does not answer" },
     { "SignatureValidationFailed", POD_IMAGE, true, "has no signature that the node accepts" },
+    { "CreateContainerConfigError", POD_CONFIG, true, MAY_NOT_BE_ROOT, "runAsNonRoot" },
+    { "CreateContainerConfigError", POD_CONFIG, true, MAY_NOT_BE_ROOT, "non-root policy" },
     { "CreateContainerConfigError", POD_CONFIG, false,
       "needs a secret, a config map or a key that is not there" },
     { "CreateContainerError", POD_START, true, "cannot be made" },
@@ -251,7 +255,7 @@ static bool take_waiting(struct pod *pod, const struct node *container, const ch
     for (size_t i = 0; i < ARRAY_LEN(waiting_rows); i++) {
         const struct waiting_row *row = &waiting_rows[i];
 
-        if (strcmp(row->reason, reason) != 0)
+        if (strcmp(row->reason, reason) != 0 || (row->part && !strstr(message, row->part)))
             continue;
         pod->trouble = row->trouble;
         pod->is_hopeless = row->is_hopeless;
@@ -318,13 +322,23 @@ static void take_deletion(struct pod *pod, const struct node *metadata,
         disruption ? row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason"))
                    : NULL;
 
+    const char *message = text_of(disruption, "message");
     const int64_t grace_s = number_of(metadata, "deletionGracePeriodSeconds", 0);
 
     pod->is_being_deleted = text_of(metadata, "deletionTimestamp")[0] != '\0';
     pod->deletion_grace_s = grace_s > 0 && grace_s < INT32_MAX ? grace_s : 0;
     pod->deletion_us = time_of(metadata, "deletionTimestamp");
     pod->if_gone = row ? row->end : POD_DELETED;
-    pod->why_gone = row ? row->sentence : NULL;
+    if (row)
+        snprintf(pod->why_gone, sizeof pod->why_gone, "%s%s%s", row->sentence,
+                 message[0] ? ": " : "", message);
+}
+
+/* Whether somebody takes it away, and says why. */
+static const struct node *disruption_of(const struct node *status) {
+    const struct node *by_cluster = condition_of(status, "DisruptionTarget", "True");
+
+    return by_cluster ? by_cluster : condition_of(status, "TerminationTarget", "True");
 }
 
 /* A pod that has no container that ended says what is known of it. */
@@ -386,9 +400,7 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
                          .node = text_of(spec, "nodeName") };
     out->memory_limit =
         bytes_of(node_get(node_get(node_get(own, "resources"), "limits"), "memory"));
-    disruption = condition_of(status, "DisruptionTarget", "True");
-    if (disruption && !row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason")))
-        disruption = NULL;
+    disruption = disruption_of(status);
     gates = node_get(spec, "schedulingGates");
     out->is_gated = gates && gates->kind == NODE_LIST && gates->count > 0;
     take_deletion(out, metadata, disruption);
@@ -427,7 +439,7 @@ void pod_vanished(struct pod *last) {
     if (last->end == POD_NODE_LOST)
         say(last, "the node of the pod is lost");
     else if (last->end == POD_EVICTED)
-        say(last, "%s", last->why_gone ? last->why_gone : "the pod was evicted");
+        say(last, "%s", last->why_gone[0] ? last->why_gone : "the pod was evicted");
     else
         say(last, "somebody deleted the pod before it was done");
 }

@@ -33,7 +33,7 @@ enum pod_trouble {
     POD_GATED,         /* somebody's gate keeps the scheduler from it */
     POD_UNSCHEDULABLE, /* the sentence has the scheduler's message */
     POD_IMAGE,         /* not pulled: missing, refused, misspelt */
-    POD_CONFIG,        /* a secret, config map or key that it names is missing */
+    POD_CONFIG,        /* a secret, config map or key is missing, or it would be root */
     POD_START,         /* the container cannot be started: no such program, a bad mount */
     POD_INIT,          /* an init container fails */
     POD_TROUBLE_COUNT,
@@ -62,7 +62,7 @@ struct pod {
     bool is_gated;                /* at least one gate is closed, whatever its condition says */
     bool is_being_deleted;        /* it may still run */
     enum pod_end if_gone;         /* how it ended, should it vanish or stay beyond deletion_us */
-    const char *why_gone;         /* who takes it away, as a constant; NULL: nobody says so */
+    char why_gone[240];           /* who takes it away, and why; "": nobody says so */
     int64_t deletion_us;          /* wall clock: when it should be gone; 0: it should not */
     int64_t deletion_grace_s;     /* what it was given for that */
     bool is_cut_off;              /* it runs, or did, on a node that does not answer any more */
