@@ -254,6 +254,36 @@ static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
     assert_null(strstr(f->told, "submitted"));
 }
 
+static void after_its_back_off_a_gang_says_whose_turn_it_waits_for(void **state) {
+    struct fixture *f = *state;
+
+    f->settings->kubernetes.placement_patience_s = 1;
+    begin_placing(f);
+    say(f, PODS_DELETE, 200, OWN("x", "p1", "12"));
+    say(f, PODS_DELETE, 200, OWN("x", "p0", "13"));
+    say(f, LEASE_PUT, 200, FREE("20"));
+    say(f, PODS_POST, 201, GATED("master", "q0", "21"));
+    say(f, PODS_POST, 201, GATED("worker", "q1", "22"));
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", PLACED("master", "p0", "10"))
+                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
+    wait_until_asked(f, PODS_DELETE, 2);
+    peer_more(f->peer, PODS,
+              EVENT("DELETED", PLACED("master", "p0", "14"))
+                  EVENT("DELETED", NATIVE("worker", "p1", "15", "", UNSCHEDULABLE)));
+    wait_until_asked(f, PODS_POST, 4);
+    wait_until_asked(f, LEASE_PUT, 1);
+    peer_more(f->peer, PODS,
+              EVENT("ADDED", GATED("master", "q0", "21"))
+                  EVENT("ADDED", GATED("worker", "q1", "22")));
+    peer_more(f->peer, LEASES, EVENT("MODIFIED", OTHERS("23")));
+    for (int i = 0; i < 20; i++)
+        breathe(f);
+    assert_null(strstr(f->told, "it waits for its turn")); /* but for its time */
+    wait_for(f, "waits: it waits for its turn: run other-0 of somebody is being given its place in "
+                "namespace n; when it had it last, there was no room for 1 of 2 tasks; ");
+}
+
 /* A master that is to go, on a node that does not answer. */
 #define GOING_WITH_ITS_NODE                                                                        \
     "{\"metadata\":{\"namespace\":\"n\",\"name\":\"" NAME "-master-0\",\"uid\":\"p0\","            \
@@ -510,6 +540,7 @@ int main(void) {
         CASE(a_gang_that_lost_its_lease_waits_with_what_it_has),
         CASE(a_lease_that_somebody_made_meanwhile_is_theirs),
         CASE(a_gang_without_room_is_taken_back_and_made_again),
+        CASE(after_its_back_off_a_gang_says_whose_turn_it_waits_for),
         CASE(a_gang_without_room_does_not_wait_for_a_node_that_is_lost),
         CASE(a_gang_that_has_found_room_unseen_is_not_taken_back),
         CASE(a_task_that_fails_before_all_have_a_place_fails_the_gang),

@@ -492,12 +492,30 @@ static void mind_patience(struct turn *turn, const struct places *places) {
     ask_for_last_word(turn, (uint32_t)(places->stuck - turn->g->tasks));
 }
 
-/* After a release its sentence, which has the figures, stands until the gang has its place. */
+static void tell_others_turn(struct turn *turn) {
+    const struct lease *lease = &turn->lease;
+    char before[80] = "", sentence[SENTENCE_MOST];
+
+    if (turn->n_released > 0)
+        snprintf(before, sizeof before,
+                 "; when it had it last, there was no room for %" PRIu32 " of %" PRIu32 " tasks",
+                 turn->n_stuck, turn->g->gang.n_tasks);
+    snprintf(sentence, sizeof sentence,
+             "it waits for its turn: run %s of %s is being given its place in namespace %s%s",
+             lease->run[0] ? lease->run : lease->holder, lease->who[0] ? lease->who : "somebody",
+             turn->g->namespace, before);
+    tasks_tell_waits(turn->g, WAITS_TURN, sentence);
+}
+
+/* After a release its sentence stands for the time of the back-off that it names; then what is so
+ * by then. */
 static void tell_waits(struct turn *turn, const struct places *places) {
     struct pod_gang *g = turn->g;
+    const int64_t since_us =
+        turn->entered_us > turn->not_before_us ? turn->entered_us : turn->not_before_us;
     char sentence[SENTENCE_MOST];
 
-    if (turn->n_released > 0 || !gang_is_past(turn->entered_us, TOLD_AFTER_MS))
+    if (!gang_is_past(since_us, TOLD_AFTER_MS))
         return;
     if (turn->state == TURN_PLACING && places->n_stuck > 0) {
         snprintf(sentence, sizeof sentence,
@@ -507,11 +525,7 @@ static void tell_waits(struct turn *turn, const struct places *places) {
                  places->stuck->pod.sentence);
         tasks_tell_waits(g, WAITS_ROOM, sentence);
     } else if (turn->state == TURN_WAITING && turn->lease.holder[0]) {
-        snprintf(sentence, sizeof sentence,
-                 "it waits for its turn: run %s of %s is being given its place in namespace %s",
-                 turn->lease.run[0] ? turn->lease.run : turn->lease.holder,
-                 turn->lease.who[0] ? turn->lease.who : "somebody", g->namespace);
-        tasks_tell_waits(g, WAITS_TURN, sentence);
+        tell_others_turn(turn);
     }
 }
 
