@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend/kubernetes/intake.h"
@@ -288,6 +289,46 @@ static void a_segment_that_the_fold_has_removed_never_comes_back(void **state) {
     expect_list(mirror, expected);
     mirror_confirmed(mirror);
     expect_list(mirror, "");
+    mirror_free(mirror);
+}
+
+/* In the place of the system's: what reaches the disk, and what the header says by then. */
+static const char *synced_of; /* the mirrored file; NULL: nobody asks */
+static int n_ledgers_synced;
+
+int fdatasync(int fd) {
+    char link[64], path[200] = "";
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    if (synced_of && n > 0 && strstr(path, "/.spool.")) {
+        struct myelin_spool_header header;
+        const int file = open(synced_of, O_RDONLY | O_CLOEXEC);
+
+        assert_int_equal(pread(file, &header, sizeof header, 0), sizeof header);
+        close(file);
+        assert_int_equal(header.state, MYELIN_SPOOL_OPEN);
+        n_ledgers_synced++;
+    }
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+static void that_a_segment_was_here_is_on_the_disk_before_the_fold_may_remove_it(void **state) {
+    struct fixture *f = *state;
+    struct mirror *mirror = open_mirror(f);
+
+    n_ledgers_synced = 0;
+    synced_of = f->mirrored;
+    send_header(f, mirror, MYELIN_SPOOL_OPEN);
+    assert_int_equal(send_to(mirror, SEGMENT, MYELIN_SPOOL_HEADER,
+                             f->segment.data + MYELIN_SPOOL_HEADER,
+                             f->segment.len - MYELIN_SPOOL_HEADER),
+                     0);
+    send_header(f, mirror, MYELIN_SPOOL_CLOSED);
+    send_whole(mirror, SEGMENT, f->segment.len + 1);
+    synced_of = NULL;
+    assert_int_equal(n_ledgers_synced, 1);
     mirror_free(mirror);
 }
 
@@ -605,6 +646,7 @@ int main(void) {
         CASE(bytes_that_leave_a_gap_are_refused_and_known_ones_passed_over),
         CASE(whoever_takes_over_goes_on_behind_the_last_whole_record),
         CASE(a_segment_that_the_fold_has_removed_never_comes_back),
+        CASE(that_a_segment_was_here_is_on_the_disk_before_the_fold_may_remove_it),
         CASE(who_dies_before_a_header_says_that_it_is_done_is_followed_by_one_who_says_it),
         CASE(what_is_no_segment_is_left_to_the_fold_and_what_is_too_large_left_out),
         CASE(of_files_of_one_name_the_lowest_ranks_is_kept_in_whatever_order_they_come),

@@ -370,6 +370,27 @@ int mirror_write(struct mirror *mirror, const char *name, size_t n_name, uint64_
     return add_bytes(mirror, segment, offset, bytes, n, err);
 }
 
+/* What was written to the ledger outlasts a power cut; also that there is one. */
+static bool sync_ledger(const struct mirror *mirror, int fd, bool is_new) {
+    char directory[PATH_MAX];
+    int parent, failed;
+
+    if (fdatasync(fd))
+        return false;
+    if (!is_new)
+        return true;
+    snprintf(directory, sizeof directory, "%.*s",
+             (int)(strrchr(mirror->ledger, '/') - mirror->ledger), mirror->ledger);
+    parent = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0)
+        return false;
+    failed = fsync(parent);
+    close(parent);
+    return failed == 0;
+}
+
+/* On the disk, before the header makes the fold remove the segment for good: the shim has it
+ * still, and would be asked for it again. */
 static int note_complete(struct mirror *mirror, struct mirrored *segment, uint64_t size,
                          struct error *err) {
     const int fd =
@@ -379,9 +400,13 @@ static int note_complete(struct mirror *mirror, struct mirrored *segment, uint64
     char line[NAME_ROOM + 40];
     const int n =
         snprintf(line, sizeof line, "%s %" PRIu64 " %" PRIu32 "\n", segment->name, size, state);
+    struct stat st = { 0 };
 
-    errno = fd < 0 ? errno : ENOSPC;
-    if (close_with(mirror, fd, fd >= 0 && write(fd, line, (size_t)n) == n, err))
+    errno = fd < 0 || fstat(fd, &st) ? errno : ENOSPC;
+    if (close_with(mirror, fd,
+                   fd >= 0 && write(fd, line, (size_t)n) == n &&
+                       sync_ledger(mirror, fd, st.st_size == 0),
+                   err))
         return -1;
     segment->whole = size;
     segment->is_complete = true;

@@ -11,8 +11,9 @@
  *   1. A file has the size that its header says, and of its records only whole ones, the word that
  *      begins a record written last.
  *   2. A segment that is done is noted as complete, in a file beside the logs, before its own
- *      header says that it is done. So one that the fold has removed is known to have been here,
- *      and is asked for no more, by whichever process comes next: no point comes twice.
+ *      header says that it is done, and on the disk by then: a power cut is as a kill. So one that
+ * the fold has removed is known to have been here, and is asked for no more, by whichever process
+ * comes next: no point comes twice.
  *
  * How much there is of each (mirror_list) is told to the shim, which then gives it up: only after
  * mirror_sync.
