@@ -477,6 +477,24 @@ static void a_gang_that_never_reached_its_cluster_is_not_started(void **state) {
     hasten(f);
     wait_for(f, "ended 0 not started: the cluster does not take the ConfigMap: ");
     wait_for(f, "gone;");
+    assert_null(strstr(f->told, "left"));
+}
+
+/* The answer to the first try is lost, and the second one is refused for now. */
+static void what_may_have_been_made_by_a_cluster_that_fell_silent_is_told_with_what_removes_it(
+    void **state) {
+    struct fixture *f = *state;
+
+    peer_for(f->peer, MAPS_POST);
+    peer_raw(f->peer, "", PEER_CLOSE);
+    say(f, MAPS_POST, 503, STATUS(503, "ServiceUnavailable", "not now"));
+    launch_native(f);
+    hasten(f);
+    wait_for(f,
+             "left running: nobody knows whether the cluster has made the ConfigMap " NAME
+             "; 'kubectl --namespace n delete configmaps " NAME "' removes what is left of it; ");
+    wait_for(f, "ended 0 not started: the cluster does not take the ConfigMap: ");
+    wait_for(f, "gone;");
 }
 
 /* Whose time for the start is over does not wait on, and is deleted when that can be done. */
@@ -552,6 +570,7 @@ int main(void) {
         CASE(a_lease_that_was_ours_and_cannot_be_renewed_ends_nothing),
         CASE(pods_that_a_cluster_cannot_take_at_present_are_asked_for_until_it_can),
         CASE(a_gang_that_never_reached_its_cluster_is_not_started),
+        CASE(what_may_have_been_made_by_a_cluster_that_fell_silent_is_told_with_what_removes_it),
         CASE(the_time_for_the_start_passes_in_an_outage),
         CASE(an_old_cluster_that_drops_the_gate_is_told_of),
         CASE(a_pod_of_before_that_is_still_going_is_waited_for),

@@ -194,6 +194,12 @@ static void understand(struct api_call *call, const struct http_answer *http, st
         answer->object = status;
 }
 
+/* Whether nobody knows if it was done. Who is too busy says so before doing anything. */
+static bool leaves_open(const struct http_answer *http, const struct api_answer *answer) {
+    return http->was_sent && answer->err.code == ERROR_UNAVAILABLE && answer->status != 401 &&
+           answer->status != 429 && answer->status != 503;
+}
+
 static void on_http_done(void *context, const struct http_answer *http) {
     struct api_call *call = context;
     struct api_answer answer = { .status = http->status, .reason = "" };
@@ -203,6 +209,8 @@ static void on_http_done(void *context, const struct http_answer *http) {
     arena_release(&call->arena);
     understand(call, http, &root, &answer);
     weigh(call->api, &answer);
+    call->is_unknown |= leaves_open(http, &answer);
+    answer.is_unknown = call->is_unknown && answer.err.code != ERROR_NONE;
     if (is_asked_again(call, http, &answer, answer.object ? answer.object : &root))
         return;
     call->settle(call, &answer);

@@ -75,6 +75,7 @@ struct api_answer {
     const char *reason;        /* of the Status object: "AlreadyExists", "Forbidden", …; "" */
     const struct node *object; /* what came, valid during the callback; NULL with an error, and for
                                   what was gone already */
+    bool is_unknown;           /* with an error: the server may have done it all the same */
     bool existed; /* api_create: it was there before; `object` is what is there. Whether it is ours
                    * the caller sees from its labels */
 };

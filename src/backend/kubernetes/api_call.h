@@ -42,6 +42,7 @@ struct api_call {
     void (*trouble)(void *context, const struct error *err);
     void *trouble_context;
     bool has_told_trouble;
+    bool is_unknown;    /* a try that was sent had no answer that counts */
     struct arena arena; /* of the answer that is being settled */
 
     /* Decides what an answer means. It may free the call. */

@@ -79,20 +79,24 @@ static void finish_if_nothing_is_left(struct pod_gang *g) {
     event_active(&g->gone_event, EV_TIMEOUT, 0);
 }
 
-/* Nobody will say any more when they are gone. */
-static void give_up_watching(struct pod_gang *g, const char *why) {
+static void tell_left(struct pod_gang *g, const char *why) {
     char sentence[SENTENCE_MOST + 160];
 
-    snprintf(g->last_words, sizeof g->last_words, "%.400s", why);
-    g->owners_synced = g->pods_synced = true;
-    g->is_owner_there = false;
-    tasks_forget_pods(g);
-    turn_abandon(g->turn);
     snprintf(sentence, sizeof sentence,
              "%.400s; 'kubectl --namespace %s delete %s%s%s %s' removes what is left of it", why,
              g->namespace, g->owner.plural, g->owner.group ? "." : "",
              g->owner.group ? g->owner.group : "", g->name);
     g->gang.left(g->gang.context, LEFT_RUNNING, sentence);
+}
+
+/* Nobody will say any more when they are gone. */
+static void give_up_watching(struct pod_gang *g, const char *why) {
+    snprintf(g->last_words, sizeof g->last_words, "%.400s", why);
+    g->owners_synced = g->pods_synced = true;
+    g->is_owner_there = false;
+    tasks_forget_pods(g);
+    turn_abandon(g->turn);
+    tell_left(g, why);
 }
 
 /* Who wants it ended at once does not wait for a cluster that nobody reaches, or that does not say
@@ -301,10 +305,17 @@ void gang_placed(struct pod_gang *g) {
 }
 
 void gang_refuse(struct pod_gang *g, enum gang_remains remains, const char *sentence) {
+    char why[SENTENCE_MOST];
+
     if (remains == OWNER_REMAINS)
         gang_made(g);
     else
         g->stage = STAGE_ASKING; /* there is nothing to look for */
+    if (remains == NOBODY_KNOWS) {
+        snprintf(why, sizeof why, "nobody knows whether the cluster has made the %s %s",
+                 g->owner_kind, g->name);
+        tell_left(g, why);
+    }
     tasks_end_all(g, sentence);
 }
 

@@ -139,8 +139,8 @@ void gang_take_turn(struct pod_gang *g);
 /* They have it: it goes on without us from here on, and what is known of the tasks is told. */
 void gang_placed(struct pod_gang *g);
 /* What exists of a gang that the cluster did not take. */
-enum gang_remains { NOTHING_REMAINS, OWNER_REMAINS };
-/* None of it runs, and all tasks end by the sentence. */
+enum gang_remains { NOTHING_REMAINS, OWNER_REMAINS, NOBODY_KNOWS };
+/* None of it runs, and all tasks end by the sentence. What nobody knows of is told as left. */
 void gang_refuse(struct pod_gang *g, enum gang_remains remains, const char *sentence);
 /* The objects of the attempt; NULL: they cannot be expressed. */
 struct manifest *gang_manifest(const struct pod_gang *g, const char *const *apis,

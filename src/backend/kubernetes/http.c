@@ -242,14 +242,16 @@ static void finish(struct http_call *call, CURLcode code) {
     void *context = call->context;
     struct buf body = call->body;
     char content_type[sizeof call->content_type];
-    long status = 0;
+    long status = 0, sent = 0;
 
     if (call->state == CALL_CANCELLED) {
         call_free(call);
         return;
     }
     curl.easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl.easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &sent);
     answer.status = (int)status;
+    answer.was_sent = sent > 0;
     memcpy(content_type, call->content_type, sizeof content_type);
     answer.content_type = content_type;
     if (call->is_idle)

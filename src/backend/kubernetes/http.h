@@ -49,6 +49,7 @@ struct http_answer {
     size_t len;
     const char *content_type; /* "" where none came */
     int64_t retry_after_s;    /* -1: not told */
+    bool was_sent;            /* some of the request, at least */
 };
 
 struct http_request {

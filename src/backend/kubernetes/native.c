@@ -226,7 +226,7 @@ static void on_owner_made(void *context, const struct api_answer *answer) {
 
     g->call = NULL;
     if (gang_check_made(g, g->owner_kind, answer, &err)) {
-        gang_refuse(g, NOTHING_REMAINS, err.message);
+        gang_refuse(g, answer->is_unknown ? NOBODY_KNOWS : NOTHING_REMAINS, err.message);
         return;
     }
     g->owner_uid = arena_printf(&g->arena, "%s", uid_of(answer->object));
