@@ -10,7 +10,7 @@
 #include "supervise/supervisor_state.h"
 #include "supervise/tracker.h"
 
-enum { CLEAR_MS = 2000 };
+enum { CLEAR_MS = 3000 }; /* large processes take their time to end */
 
 /* Ends what is left of the run in its control groups, and frees what is reserved for it if nothing
  * is: what lives in them still uses it. Returns how many groups are left. */
