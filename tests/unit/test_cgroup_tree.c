@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -69,9 +71,46 @@ static void what_cannot_be_written_or_read_is_told_as_errno(void **state) {
     assert_string_equal(text, "");
 }
 
+/* A tree of plain directories, which the kernel's words place where we want it. */
+static void what_cannot_be_looked_into_is_not_taken_for_empty(void **state) {
+    static const char name[] = "myelin-0123456789abcdef0123456789abcdef";
+    static const char *const parts[] = { "", "/a", "/a/b", "/a/b/c" };
+    char top[] = "/tmp/myelin-tree-XXXXXX", path[128], text[256];
+    struct cgroup_places places = { BUF_INIT(4096), BUF_INIT(4096) };
+    struct rlimit before, few;
+    unsigned found;
+    struct error err;
+    int next;
+
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    for (size_t i = 1; i < ARRAY_LEN(parts); i++) {
+        snprintf(path, sizeof path, "%s%s", top, parts[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    snprintf(text, sizeof text, "30 1 0:26 / %s rw - cgroup2 cgroup2 rw\n", top);
+    assert_int_equal(buf_append(&places.mountinfo, text, strlen(text), &err), 0);
+    assert_int_equal(buf_append(&places.self, "0::/a\n", 6, &err), 0);
+    assert_int_equal(cgroup_places_holding(&places, NULL, name, CGROUP_COUNT_ALL), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    next = dup(0);
+    close(next);
+    few = (struct rlimit){ .rlim_cur = (rlim_t)next + 2, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    found = cgroup_places_holding(&places, NULL, name, CGROUP_COUNT_ALL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_not_equal(found, 0);
+    for (size_t i = ARRAY_LEN(parts); i-- > 0;) {
+        snprintf(path, sizeof path, "%s%s", top, parts[i]);
+        assert_int_equal(rmdir(path), 0);
+    }
+    cgroup_places_release(&places);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_goes_on_after_a_signal),
+        cmocka_unit_test(what_cannot_be_looked_into_is_not_taken_for_empty),
         cmocka_unit_test(what_cannot_be_written_or_read_is_told_as_errno),
     };
 

@@ -358,6 +358,12 @@ static bool holds(int directory, const char *name, enum cgroup_search search) {
     return search != CGROUP_CLEAR_ALL || remove_dead(directory, name, 1);
 }
 
+/* Whether a directory was not looked into for want of descriptors or memory. One that is not ours
+ * to read has no group of ours. */
+static bool is_unknown(int errnum) {
+    return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
+}
+
 static unsigned holding_below(int parent, const char *below, const char *name,
                               enum cgroup_search search, int depth) {
     const int fd = openat(parent, below, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -366,9 +372,11 @@ static unsigned holding_below(int parent, const char *below, const char *name,
     unsigned left;
 
     if (!list) {
+        const bool may_hold = is_unknown(errno);
+
         if (fd >= 0)
             close(fd);
-        return 0;
+        return may_hold;
     }
     left = holds(fd, name, search);
     while (depth < DEPTH_MOST && (entry = readdir(list)))
