@@ -169,6 +169,43 @@ static void explanation_is_true(const struct world *world, const struct situatio
     free(fewer);
 }
 
+/* The tasks before the first without room are placed together, and with it they are not. */
+static void blocked_task_is_true(const struct situation *situation, size_t i,
+                                 const struct decision *said) {
+    const struct demand *demand = &situation->queue[i].demand;
+    struct demand_group groups[GROUPS_MOST];
+    uint32_t n = said->blocked.at;
+
+    assert_true(said->is_blocked || said->n_ahead > 0);
+    if (i > 0)
+        return; /* those ahead take something, too */
+    assert_true(n < demand->n_tasks);
+    if (said->blocked.resource < RESOURCE_COUNT)
+        assert_true(said->blocked.needed > said->blocked.left);
+    assert_true(situation->n_machines > 1 || said->blocked.resource < RESOURCE_COUNT);
+    for (uint32_t more = 0; more < 2; more++) {
+        struct demand part = { .groups = groups, .n_tasks = n + more };
+        struct waiting self = { .run = 0 };
+        struct situation alone = *situation;
+        struct decision decision;
+        uint32_t left = n + more;
+
+        for (size_t g = 0; g < demand->n_groups && left > 0; g++) {
+            groups[g] = demand->groups[g];
+            groups[g].n = groups[g].n < left ? groups[g].n : left;
+            left -= groups[g].n;
+            part.n_groups++;
+            for (enum resource r = 0; r < RESOURCE_COUNT; r++)
+                part.total[r] += groups[g].amount[r] * (milli)groups[g].n;
+        }
+        self.demand = part;
+        alone.queue = &self;
+        alone.n_queue = 1;
+        sched_decide(&alone, 0, &decision, NULL);
+        assert_int_equal(decision.fit, more ? FIT_LATER : FIT_NOW);
+    }
+}
+
 /* What sched says of one run's end happens when that run ends. */
 static void whose_end_helps_is_true(const struct situation *situation, size_t i) {
     for (size_t h = 0; h < situation->n_holds; h++) {
@@ -217,6 +254,7 @@ static void serve(struct world *world) {
             if (somebody_waits)
                 assert_int_equal(decision.head, world->queue[0]->run);
             somebody_waits = true;
+            blocked_task_is_true(situation, i, &decision);
             explanation_is_true(world, situation, i, &decision);
             whose_end_helps_is_true(situation, i);
             i++;
