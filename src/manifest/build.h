@@ -96,6 +96,21 @@ const char *counted_exports(struct build *build, const struct variables *variabl
  * `exports`, a piece of script that ends in "; " or is empty. */
 struct node task_command(struct build *build, const char *exports);
 
+/* ---- gang.c ---- */
+
+#define KUEUE_QUEUE "kueue.x-k8s.io/queue-name" /* of what Kueue is to admit */
+
+/* Whether nobody else places the pods of the gang together. */
+bool gang_is_ours(const struct build *build);
+/* What a native pod says of its gang to who places it. */
+void gang_mark(struct build *build, struct tree *labels, struct tree *annotations);
+/* Whether it says something by this label or annotation. */
+bool gang_is_mark(const char *key);
+/* Our gate, where the manifest has it. */
+void gang_gate(struct build *build, struct tree *spec);
+/* What there is to know of how it is placed. */
+void gang_note(struct build *build);
+
 /* ---- shim.c ---- */
 
 /* Says for which nodes there is no shim. */

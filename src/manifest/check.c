@@ -72,13 +72,13 @@ const char *scalar_text(const struct node *node, struct arena *arena) {
 }
 
 static const char *const reserved_prefixes[] = { "myelin/", "training.kubeflow.org/",
-                                                 "kueue.x-k8s.io/", MANIFEST_LABEL_MANAGED };
+                                                 MANIFEST_LABEL_MANAGED };
 
-static bool is_reserved(const char *key) {
-    for (size_t i = 0; i < ARRAY_LEN(reserved_prefixes); i++)
+static bool is_reserved(enum attribute attribute, const char *key) {
+    for (size_t i = 0; attribute == ATTRIBUTE_LABELS && i < ARRAY_LEN(reserved_prefixes); i++)
         if (strncmp(key, reserved_prefixes[i], strlen(reserved_prefixes[i])) == 0)
             return true;
-    return false;
+    return attribute != ATTRIBUTE_NODE_SELECTOR && gang_is_mark(key);
 }
 
 /* Labels, annotations and node selectors: names to texts. */
@@ -105,10 +105,11 @@ static void check_pairs(struct build *build, enum attribute attribute, const str
                       is_annotation ? "it takes text"
                                     : "it takes at most %d letters, digits, `-`, `_` and `.`",
                       LABEL_MAX);
-        else if (attribute == ATTRIBUTE_LABELS && is_reserved(member->key))
+        else if (is_reserved(attribute, member->key))
             diag_help(diag_error(build->diags, member_place(member),
-                                 "the label `%.100s` is not the file's to give", member->key),
-                      "runs are found by it: choose another name");
+                                 "the %s `%.100s` is not the file's to give",
+                                 is_annotation ? "annotation" : "label", member->key),
+                      "runs are found and placed by it: choose another name");
     }
 }
 

@@ -44,6 +44,8 @@ enum {
 /* The gate that keeps the scheduler from the pods of a gang before all of them exist and its turn
  * has come; who makes them opens it. */
 #define MANIFEST_GATE "myelin/gang"
+/* The one that Kueue gives what it has not admitted yet. */
+#define MANIFEST_GATE_KUEUE "kueue.x-k8s.io/admission"
 /* What the operators put on their pods, beside our labels. The launcher of an MPIJob has neither;
  * the workers of one have the index alone. */
 #define KUBEFLOW_LABEL_INDEX "training.kubeflow.org/replica-index"
@@ -98,6 +100,9 @@ void manifest_name(const struct manifest_run *run, char out[static MANIFEST_NAME
 
 /* The note of native pods whose settings switch the shim off. */
 extern const char manifest_without_shim[];
+
+/* Whether somebody else places a native pod together with its gang, by what its metadata say. */
+bool manifest_has_placer(const struct node *metadata);
 
 /* Which target a file's `backend` means on a cluster. Fails, into diags, for mpi and other. */
 MUST_CHECK int manifest_target_of(const struct plan *plan, struct diags *diags,

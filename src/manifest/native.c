@@ -97,16 +97,6 @@ static struct tree named_metadata(struct build *build, const struct pod_input *i
     return metadata;
 }
 
-static void add_gate(struct build *build, struct tree *spec) {
-    struct tree gates = tree_list(build->arena), gate = tree_map(build->arena);
-
-    if (!build->out->is_gated)
-        return;
-    tree_text(&gate, "name", MANIFEST_GATE);
-    tree_add(&gates, tree_node(&gate));
-    tree_put(spec, "schedulingGates", tree_node(&gates));
-}
-
 static void add_pod(struct build *build, uint32_t rank, const struct variables *variables) {
     const struct task *task = &build->plan->tasks[rank];
     const bool has_shim = build->has_shim;
@@ -133,16 +123,14 @@ static void add_pod(struct build *build, uint32_t rank, const struct variables *
     tree_text(&spec, "subdomain", build->out->name);
     if (build->cluster->deadline_s)
         tree_int(&spec, "activeDeadlineSeconds", build->cluster->deadline_s);
-    add_gate(build, &spec);
+    gang_gate(build, &spec);
     add_object(build, "Pod", &metadata, "spec", &spec);
 }
 
 void build_native(struct build *build) {
     struct error err;
 
-    /* Kueue and gang schedulers hold pods back by themselves; one that is alone waits for none. */
-    build->out->is_gated =
-        !build->cluster->queue && !build->cluster->scheduler && build->plan->n_tasks > 1;
+    build->out->is_gated = gang_is_ours(build);
     add_config_map(build);
     if (build->has_shim)
         add_shim(build);
@@ -164,8 +152,5 @@ void build_native(struct build *build) {
             "`backend: kubeflow`");
     if (!build->cluster->has_shim)
         build_note(build, manifest_without_shim);
-    if (build->out->is_gated)
-        build_note(build, "these pods wait at the gate `" MANIFEST_GATE
-                          "`, which `run` opens when it is their turn: who creates them by hand "
-                          "takes `schedulingGates` out");
+    gang_note(build);
 }

@@ -8,8 +8,6 @@
 
 enum { DATA_PATHS_MAX = 64 << 10 };
 
-#define KUEUE_QUEUE "kueue.x-k8s.io/queue-name"
-
 /* ---- metadata ---- */
 
 struct tree run_labels(struct build *build) {
@@ -45,13 +43,8 @@ struct tree pod_metadata(struct build *build, const struct pod_input *input) {
     if (input->index >= 0)
         tree_text(&labels, MANIFEST_LABEL_INDEX,
                   arena_printf(build->arena, "%" PRId64, input->index));
-    if (!build->kind && build->cluster->queue) {
-        /* Kueue takes the pods of a gang together, and waits until it has seen all of them. */
-        tree_text(&labels, KUEUE_QUEUE, build->cluster->queue);
-        tree_text(&labels, "kueue.x-k8s.io/pod-group-name", build->out->name);
-        tree_text(&annotations, "kueue.x-k8s.io/pod-group-total-count",
-                  arena_printf(build->arena, "%" PRIu32, build->plan->n_tasks));
-    }
+    if (!build->kind)
+        gang_mark(build, &labels, &annotations);
     add_pairs(build, &labels, given[ATTRIBUTE_LABELS]);
     add_pairs(build, &annotations, given[ATTRIBUTE_ANNOTATIONS]);
     tree_put(&metadata, "labels", tree_node(&labels));

@@ -446,6 +446,12 @@ static void what_cannot_be_expressed_is_told_with_its_place_and_the_way_out(void
           MANIFEST_KUBEFLOW, "does not reach the ranks of an MPIJob", "backend: native", 10 },
         { HEAD "build: {image: a}\nenvironment:\n  labels: {myelin/run: x}\n", MANIFEST_NATIVE,
           "is not the file's to give", "another name", 6 },
+        { HEAD "build: {image: a}\nenvironment:\n  labels: {kueue.x-k8s.io/queue-name: x}\n",
+          MANIFEST_NATIVE, "is not the file's to give", "another name", 6 },
+        { HEAD "build: {image: a}\nenvironment:\n"
+               "  annotations: {kueue.x-k8s.io/retriable-in-group: true}\n",
+          MANIFEST_NATIVE, "the annotation `kueue.x-k8s.io/retriable-in-group` is not",
+          "another name", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  labels: {a: {b: c}}\n", MANIFEST_NATIVE,
           "the value of `a`", "letters", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  labels: {'a b': c}\n", MANIFEST_NATIVE,
@@ -514,6 +520,24 @@ static void a_kind_that_the_cluster_lacks_is_refused(void **unused) {
 
 /* ---- settings ---- */
 
+static struct manifest *build_with(const char *config, const char *text, struct plan **plan,
+                                   struct settings **settings) {
+    struct sources sources = { 0 };
+    struct diags *diags = diags_new();
+    struct manifest *manifest;
+
+    *settings =
+        settings_compile(&sources, sources_add(&sources, "c", config, strlen(config)), diags);
+    assert_non_null(*settings);
+    *plan = compile_text(text);
+    manifest = manifest_build(
+        &(struct manifest_input){ .plan = *plan, .settings = *settings, .run = run }, diags);
+    assert_non_null(manifest);
+    diags_free(diags);
+    sources_release(&sources);
+    return manifest;
+}
+
 static void what_the_settings_say_reaches_every_pod(void **unused) {
     static const char config[] =
         "kubernetes: {namespace: ada, queue: q, scheduler: volcano, deadline: 60, shm: 64,\n"
@@ -570,6 +594,88 @@ static void what_the_settings_say_reaches_every_pod(void **unused) {
     sources_release(&sources);
 }
 
+static void what_kueue_places_says_so_and_one_pod_alone_is_no_group(void **unused) {
+    for (int n_workers = 0; n_workers < 3; n_workers++) {
+        AUTO_PTR(plan) plan = NULL;
+        AUTO_PTR(settings) settings = NULL;
+        struct found_pod pods[4];
+        char file[256], count[8];
+
+        snprintf(file, sizeof file,
+                 HEAD "framework: pytorch\nbuild: {image: b}\n"
+                      "environment: {replicas: {n_workers: %d}}\n",
+                 n_workers);
+        snprintf(count, sizeof count, "%d", n_workers + 1);
+        AUTO_PTR(manifest)
+        manifest = build_with("kubernetes: {queue: q}", file, &plan, &settings);
+
+        for (size_t i = 0; i < find_pods(manifest, pods); i++) {
+            const struct node *labels = node_get(pods[i].metadata, "labels");
+            const struct node *annotations = node_get(pods[i].metadata, "annotations");
+
+            assert_string_equal(node_get(labels, "kueue.x-k8s.io/queue-name")->text, "q");
+            assert_true(manifest_has_placer(pods[i].metadata));
+            if (n_workers == 0) {
+                assert_null(annotations);
+                assert_null(node_get(labels, "kueue.x-k8s.io/pod-group-name"));
+                continue;
+            }
+            assert_string_equal(node_get(labels, "kueue.x-k8s.io/pod-group-name")->text,
+                                manifest->name);
+            assert_string_equal(node_get(annotations, "kueue.x-k8s.io/pod-group-total-count")->text,
+                                count);
+            assert_string_equal(node_get(annotations, "kueue.x-k8s.io/retriable-in-group")->text,
+                                "false");
+        }
+    }
+    (void)unused;
+}
+
+static void a_file_may_give_kueue_what_we_do_not(void **unused) {
+    AUTO_PTR(plan) plan = NULL;
+    AUTO_PTR(settings) settings = NULL;
+    struct found_pod pods[4];
+    AUTO_PTR(manifest)
+    manifest = build_with("kubernetes: {queue: q}",
+                          HEAD "build: {image: b}\nenvironment:\n"
+                               "  labels: {kueue.x-k8s.io/priority-class: high}\n",
+                          &plan, &settings);
+
+    (void)unused;
+    assert_int_equal(find_pods(manifest, pods), 1);
+    assert_string_equal(
+        node_get(node_get(pods[0].metadata, "labels"), "kueue.x-k8s.io/priority-class")->text,
+        "high");
+}
+
+static bool is_noted(const struct manifest *manifest, const char *part) {
+    for (size_t i = 0; i < manifest->n_notes; i++)
+        if (strstr(manifest->notes[i], part))
+            return true;
+    return false;
+}
+
+static void a_gang_of_more_shapes_than_kueue_takes_is_told(void **unused) {
+    for (int n = 7; n < 10; n++) { /* with that of the master and that of most workers */
+        AUTO_PTR(plan) plan = NULL;
+        AUTO_PTR(settings) settings = NULL;
+        char file[2048];
+        int len = snprintf(file, sizeof file,
+                           HEAD "framework: pytorch\nbuild: {image: b}\nenvironment:\n"
+                                "  replicas:\n    n_workers: 20\n    default_worker: "
+                                "{resources: {cpu: {limits: 99}}}\n    worker:\n");
+
+        for (int i = 0; i < n - 2; i++)
+            len += snprintf(file + len, sizeof file - (size_t)len,
+                            "    - {index: %d, resources: {cpu: {limits: %d}}}\n", i, i + 1);
+        AUTO_PTR(manifest)
+        manifest = build_with("kubernetes: {queue: q}", file, &plan, &settings);
+
+        assert_int_equal(is_noted(manifest, "Kueue never admit"), n > 8);
+    }
+    (void)unused;
+}
+
 static void pods_wait_at_our_gate_only_where_nobody_else_places_them_together(void **unused) {
     static const struct {
         const char *config;
@@ -618,24 +724,6 @@ static void pods_wait_at_our_gate_only_where_nobody_else_places_them_together(vo
 }
 
 /* ---- the shim ---- */
-
-static struct manifest *build_with(const char *config, const char *text, struct plan **plan,
-                                   struct settings **settings) {
-    struct sources sources = { 0 };
-    struct diags *diags = diags_new();
-    struct manifest *manifest;
-
-    *settings =
-        settings_compile(&sources, sources_add(&sources, "c", config, strlen(config)), diags);
-    assert_non_null(*settings);
-    *plan = compile_text(text);
-    manifest = manifest_build(
-        &(struct manifest_input){ .plan = *plan, .settings = *settings, .run = run }, diags);
-    assert_non_null(manifest);
-    diags_free(diags);
-    sources_release(&sources);
-    return manifest;
-}
 
 static const struct node *container_of(const struct manifest *manifest, size_t i) {
     struct found_pod pods[10];
@@ -848,6 +936,9 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_expressed_is_told_with_its_place_and_the_way_out),
         cmocka_unit_test(a_kind_that_the_cluster_lacks_is_refused),
         cmocka_unit_test(what_the_settings_say_reaches_every_pod),
+        cmocka_unit_test(what_kueue_places_says_so_and_one_pod_alone_is_no_group),
+        cmocka_unit_test(a_file_may_give_kueue_what_we_do_not),
+        cmocka_unit_test(a_gang_of_more_shapes_than_kueue_takes_is_told),
         cmocka_unit_test(pods_wait_at_our_gate_only_where_nobody_else_places_them_together),
         cmocka_unit_test(the_shim_of_a_pod_is_the_one_of_this_program),
         cmocka_unit_test(a_pod_has_the_key_that_was_made_for_it_and_no_other),

@@ -399,6 +399,7 @@ void gang_delete(struct pod_gang *g) {
         return;
     }
     g->call = gang_insist(g, api_delete(g->api, &g->owner, g->name, &how, on_deleted, g));
+    kueue_let_go(g);
 }
 
 void gang_go_on(struct pod_gang *g) {

@@ -6,6 +6,7 @@
  *   gang_tasks.c  its tasks: what is seen of their pods, their logs, their ends
  *   turn.c        its turn: whose pods the scheduler may look at
  *   gang_pull.c   what the shims in them bring
+ *   kueue.c       what Kueue keeps of it
  *   kubeflow.c, native.c   the forms: what is made, and in which order
  */
 #ifndef BACKEND_KUBERNETES_GANG_H
@@ -157,6 +158,11 @@ void gang_go_on(struct pod_gang *g);
 struct api_call *gang_insist(struct pod_gang *g, struct api_call *call);
 /* The cluster cannot be asked, or does not know any more who asks: told once, until it answers. */
 void gang_tell_trouble(struct pod_gang *g, const struct error *err);
+
+/* ---- kueue.c ---- */
+
+/* Has Kueue let go of pods that are to go, where it holds them. */
+void kueue_let_go(struct pod_gang *g);
 
 /* ---- gang_tasks.c ---- */
 
