@@ -44,12 +44,20 @@ const struct cluster_answer *cluster_answer_for(const struct run_record *run, st
 
 /* ---- for people ---- */
 
-static void print_pods(const struct inquiry *inquiry) {
+static const char *gated_text(const struct inquiry *inquiry, struct arena *arena) {
+    if (strcmp(inquiry->gate, MANIFEST_GATE) == 0)
+        return "held back until their turn";
+    if (strcmp(inquiry->gate, MANIFEST_GATE_KUEUE) == 0)
+        return "held back by Kueue until it admits them";
+    return arena_printf(arena, "held back by the gate %s", runs_text(arena, inquiry->gate, 0));
+}
+
+static void print_pods(const struct inquiry *inquiry, struct arena *arena) {
     const struct {
         uint32_t n;
         const char *what;
     } rows[] = {
-        { inquiry->n_gated, "held back until their turn" },
+        { inquiry->n_gated, gated_text(inquiry, arena) },
         { inquiry->n_unplaced, "without a node" },
         { inquiry->n_placed, "being started" },
         { inquiry->n_running, "running" },
@@ -102,11 +110,11 @@ void cluster_answer_print(const struct cluster_answer *answer) {
         printf("  the cluster cannot be asked: %s\n", runs_text(&arena, answer->trouble, 0));
         return;
     }
-    print_pods(&answer->inquiry);
+    print_pods(&answer->inquiry, &arena);
     if (answer->inquiry.troubled[0])
         printf("  %s: %s\n", runs_text(&arena, answer->inquiry.troubled, 0),
                runs_text(&arena, answer->inquiry.trouble, 0));
-    if (answer->has_turns)
+    if (answer->has_turns && !answer->inquiry.has_placer)
         print_turn(&answer->inquiry, &arena);
 }
 
@@ -161,6 +169,7 @@ void cluster_answer_write_json(struct json *json, const struct cluster_answer *a
     write_count(json, "running", inquiry->n_running);
     write_count(json, "ended", inquiry->n_ended);
     json_end(json);
+    write_text(json, "gate", inquiry->gate);
     write_text(json, "troubled", inquiry->troubled);
     write_text(json, "trouble", inquiry->trouble);
     write_turn(json, inquiry);

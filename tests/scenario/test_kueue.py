@@ -120,6 +120,17 @@ def gated(scenario, cluster, workers=1):
     return run
 
 
+def test_why_says_that_kueue_holds_a_gang_back(scenario, make_cluster):
+    cluster = make_cluster()
+    run = gated(scenario, cluster)
+    told = say(scenario, "why", run)
+    assert "it has 2 pods: 2 held back by Kueue until it admits them" in told
+    assert "turn" not in told
+    (facts,) = json.loads(say(scenario, "why", run, "--json"))
+    assert facts["cluster"]["gate"] == f"{KUEUE}/admission" and facts["cluster"]["turn"] is None
+    say(scenario, "stop", run)
+
+
 def test_a_gang_that_is_stopped_before_kueue_admits_it_leaves_nothing(scenario, make_cluster):
     cluster = make_cluster()
     run = gated(scenario, cluster)

@@ -85,7 +85,39 @@ static void a_pod_without_a_node_tells_the_schedulers_reason(void **state) {
                    "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
                    "\"False\",\"reason\":\"SchedulingGated\",\"message\":\"waiting\"}]}");
     assert_int_equal(pod.trouble, POD_GATED);
-    says(&pod, "the pod is held back until a queue admits it: waiting");
+    says(&pod, "the pod is held back by the gate of somebody: waiting");
+}
+
+#define GATED(gates)                                                                               \
+    "{\"spec\":{\"schedulingGates\":[" gates "]},\"status\":{\"phase\":\"Pending\","               \
+    "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":"                  \
+    "\"SchedulingGated\"}]}}"
+
+static void a_pod_that_is_held_back_says_by_whom(void **state) {
+    static const struct {
+        const char *text, *gate, *sentence;
+    } rows[] = {
+        { GATED("{\"name\":\"myelin/gang\"}"), "myelin/gang",
+          "the pod is held back until its turn" },
+        { GATED("{\"name\":\"kueue.x-k8s.io/admission\"}"), "kueue.x-k8s.io/admission",
+          "the pod is held back until Kueue admits it" },
+        { GATED("{\"name\":\"myelin/gang\"},{\"name\":\"a.b/c\"}"), "a.b/c",
+          "the pod is held back by the gate a.b/c" },
+        { GATED("7"), "", "the pod is held back by the gate of somebody" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct error err;
+        struct node root;
+        struct pod pod;
+
+        assert_int_equal(json_read(rows[i].text, strlen(rows[i].text), &arena, &root, &err), 0);
+        pod_read(&root, "task", &pod);
+        assert_true(pod.is_gated);
+        assert_string_equal(pod.gate, rows[i].gate);
+        says(&pod, rows[i].sentence);
+    }
 }
 
 static void a_new_pod_waits_without_trouble(void **state) {
@@ -409,6 +441,7 @@ static void nothing_is_assumed_of_a_pod(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(a_pod_without_a_node_tells_the_schedulers_reason),
+        CASE(a_pod_that_is_held_back_says_by_whom),
         CASE(a_new_pod_waits_without_trouble),
         CASE(the_way_to_running_has_its_steps),
         CASE(an_image_that_is_not_pulled_is_named),

@@ -28,6 +28,9 @@ static void on_pod(void *context, const struct node *object) {
 
     pod_read(object, NULL, &pod);
     out->n_pods++;
+    out->has_placer |= manifest_has_placer(node_get(object, "metadata"));
+    if (!out->gate[0])
+        snprintf(out->gate, sizeof out->gate, "%s", pod.gate);
     if (pod.is_gated)
         out->n_gated++;
     else if (pod.phase == POD_WAITING)

@@ -14,11 +14,13 @@ enum { INQUIRY_MOST_MS = 8000 }; /* that the cluster has to answer, all in all *
 struct inquiry {
     uint32_t n_pods;
     uint32_t n_gated;    /* of them: the scheduler may not look at them yet */
+    char gate[80];       /* which the first of them waits at; "": none does */
     uint32_t n_unplaced; /* the scheduler finds no node, or has not looked */
     uint32_t n_placed;   /* they have a node, and do not run yet */
     uint32_t n_running, n_ended;
     char troubled[80]; /* the task of the first pod that is in trouble; "": none is */
     char trouble[400]; /* which */
+    bool has_placer;   /* somebody else places its pods together: there are no turns */
     bool is_ours;      /* the turn is this gang's */
     struct lease turn; /* `is_known` false: it could not be read; `holder` "": nobody has it */
 };

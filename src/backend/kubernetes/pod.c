@@ -8,6 +8,7 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/signals.h"
+#include "manifest/manifest.h"
 
 enum { US_PER_S = 1000000, SIGNALS_FROM = 128, SIGNALS_MOST = 64 };
 
@@ -298,6 +299,30 @@ static void take_init(struct pod *pod, const struct node *spec, const struct nod
     }
 }
 
+/* Ours is opened when it is the gang's turn; who waits at another as well waits for its owner. */
+static void take_gates(struct pod *pod, const struct node *gates) {
+    pod->gate = "";
+    for (uint32_t i = 0; gates && gates->kind == NODE_LIST && i < gates->count; i++) {
+        const char *name = text_of(&gates->items[i], "name");
+
+        pod->is_gated = true;
+        if (!pod->gate[0] || strcmp(pod->gate, MANIFEST_GATE) == 0)
+            pod->gate = name;
+    }
+}
+
+static void say_gated(struct pod *pod, const char *message) {
+    const char *colon = message[0] ? ": " : "";
+
+    if (strcmp(pod->gate, MANIFEST_GATE) == 0)
+        say(pod, "the pod is held back until its turn%s%s", colon, message);
+    else if (strcmp(pod->gate, MANIFEST_GATE_KUEUE) == 0)
+        say(pod, "the pod is held back until Kueue admits it%s%s", colon, message);
+    else
+        say(pod, "the pod is held back by the gate %.100s%s%.200s",
+            pod->gate[0] ? pod->gate : "of somebody", colon, message);
+}
+
 static void take_unscheduled(struct pod *pod, const struct node *status) {
     const struct node *condition = condition_of(status, "PodScheduled", "False");
     const char *message = text_of(condition, "message");
@@ -307,7 +332,7 @@ static void take_unscheduled(struct pod *pod, const struct node *status) {
         return;
     if (is(condition, "reason", "SchedulingGated")) {
         pod->trouble = POD_GATED;
-        say_with(pod, "the pod is held back until a queue admits it", message);
+        say_gated(pod, message);
     } else {
         pod->trouble = POD_UNSCHEDULABLE;
         say_with(pod, "no node can take the pod", message);
@@ -392,7 +417,7 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
     const struct node *metadata = node_get(object, "metadata"), *spec = node_get(object, "spec"),
                       *status = node_get(object, "status");
     const struct node *own = entry_of(node_get(spec, "containers"), "name", container);
-    const struct node *state, *terminated, *running, *disruption, *seen, *gates;
+    const struct node *state, *terminated, *running, *disruption, *seen;
 
     *out = (struct pod){ .name = text_of(metadata, "name"),
                          .uid = text_of(metadata, "uid"),
@@ -401,8 +426,7 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
     out->memory_limit =
         bytes_of(node_get(node_get(node_get(own, "resources"), "limits"), "memory"));
     disruption = disruption_of(status);
-    gates = node_get(spec, "schedulingGates");
-    out->is_gated = gates && gates->kind == NODE_LIST && gates->count > 0;
+    take_gates(out, node_get(spec, "schedulingGates"));
     take_deletion(out, metadata, disruption);
     seen = entry_of(node_get(status, "containerStatuses"), "name",
                     own ? text_of(own, "name") : container);

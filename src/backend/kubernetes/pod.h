@@ -60,6 +60,7 @@ struct pod {
      * that is not in the image. A pull that fails may still work later. */
     bool is_hopeless;
     bool is_gated;                /* at least one gate is closed, whatever its condition says */
+    const char *gate;             /* whose: the first that is not ours, else ours; "": none is */
     bool is_being_deleted;        /* it may still run */
     enum pod_end if_gone;         /* how it ended, should it vanish or stay beyond deletion_us */
     char why_gone[240];           /* who takes it away, and why; "": nobody says so */
