@@ -102,6 +102,8 @@ struct node task_command(struct build *build, const char *exports);
 
 /* Whether nobody else places the pods of the gang together. */
 bool gang_is_ours(const struct build *build);
+/* The version of the PodGroup that its placer looks at; NULL: it looks at none. */
+const char *gang_group_version(const struct build *build);
 /* What a native pod says of its gang to who places it. */
 void gang_mark(struct build *build, struct tree *labels, struct tree *annotations);
 /* Whether it says something by this label or annotation. */

@@ -26,28 +26,48 @@ struct mark {
 };
 
 static const struct placer {
+    const char *name;        /* `gang` of the settings */
+    const char *api_version; /* of the PodGroup that it looks at; NULL: it needs none */
     struct mark marks[MARKS_MOST + 1];
-} kueue = {
-    .marks = {
-        /* Kueue takes the pods together, and waits until it has seen all of them. */
-        { "kueue.x-k8s.io/pod-group-name", MARK_LABEL, MARK_GANG },
-        { "kueue.x-k8s.io/pod-group-total-count", MARK_ANNOTATION, MARK_COUNT },
-        /* Else it keeps pods that failed, by a finalizer, for others that take their place. */
-        { "kueue.x-k8s.io/retriable-in-group", MARK_ANNOTATION, MARK_NO },
-    },
+} placers[] = {
+    { "kueue",
+      NULL,
+      {
+          /* Kueue takes the pods together, and waits until it has seen all of them. */
+          { "kueue.x-k8s.io/pod-group-name", MARK_LABEL, MARK_GANG },
+          { "kueue.x-k8s.io/pod-group-total-count", MARK_ANNOTATION, MARK_COUNT },
+          /* Else it keeps pods that failed, by a finalizer, for others that take their place. */
+          { "kueue.x-k8s.io/retriable-in-group", MARK_ANNOTATION, MARK_NO },
+      } },
+    { "coscheduling",
+      "scheduling.x-k8s.io/v1alpha1",
+      { { "scheduling.x-k8s.io/pod-group", MARK_LABEL, MARK_GANG } } },
+    { "volcano",
+      "scheduling.volcano.sh/v1beta1",
+      { { "scheduling.k8s.io/group-name", MARK_ANNOTATION, MARK_GANG } } },
 };
-
-static const struct placer *const placers[] = { &kueue };
+static const struct placer *const kueue = &placers[0];
 
 /* NULL: the scheduler looks at each pod for itself. */
 static const struct placer *placer_of(const struct build *build) {
     if (build->plan->n_tasks == 1)
         return NULL;
-    return build->cluster->queue ? &kueue : NULL;
+    if (build->cluster->queue)
+        return kueue;
+    for (size_t i = 0; build->cluster->gang && i < ARRAY_LEN(placers); i++)
+        if (strcmp(placers[i].name, build->cluster->gang) == 0)
+            return &placers[i];
+    return NULL;
 }
 
 bool gang_is_ours(const struct build *build) {
-    return build->plan->n_tasks > 1 && !placer_of(build) && !build->cluster->scheduler;
+    return build->plan->n_tasks > 1 && !placer_of(build);
+}
+
+const char *gang_group_version(const struct build *build) {
+    const struct placer *placer = placer_of(build);
+
+    return placer ? placer->api_version : NULL;
 }
 
 static const char *mark_text(struct build *build, enum mark_value value) {
@@ -73,8 +93,8 @@ void gang_mark(struct build *build, struct tree *labels, struct tree *annotation
 
 bool gang_is_mark(const char *key) {
     for (size_t i = 0; i < ARRAY_LEN(placers); i++)
-        for (size_t k = 0; placers[i]->marks[k].key; k++)
-            if (strcmp(placers[i]->marks[k].key, key) == 0)
+        for (size_t k = 0; placers[i].marks[k].key; k++)
+            if (strcmp(placers[i].marks[k].key, key) == 0)
                 return true;
     return strcmp(key, KUEUE_QUEUE) == 0;
 }
@@ -128,7 +148,7 @@ void gang_note(struct build *build) {
         build_note(build, "these pods wait at the gate `" MANIFEST_GATE
                           "`, which `run` opens when it is their turn: who creates them by hand "
                           "takes `schedulingGates` out");
-    for (uint32_t rank = 0; placer_of(build) == &kueue && rank < build->plan->n_tasks; rank++) {
+    for (uint32_t rank = 0; placer_of(build) == kueue && rank < build->plan->n_tasks; rank++) {
         const struct profile *profile = build->plan->tasks[rank].profile;
         size_t i = 0;
 

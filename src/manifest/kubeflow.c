@@ -313,7 +313,7 @@ static struct node run_policy(struct build *build) {
     tree_int(&policy, "backoffLimit", 0);
     if (cluster->deadline_s)
         tree_int(&policy, "activeDeadlineSeconds", cluster->deadline_s);
-    if (cluster->scheduler) {
+    if (cluster->gang) {
         tree_int(&scheduling, "minAvailable", build->plan->n_tasks);
         tree_put(&policy, "schedulingPolicy", tree_node(&scheduling));
     }
@@ -327,7 +327,7 @@ static void add_mpi_fields(struct build *build, struct tree *spec) {
     /* A launcher that is there before its workers fails; but a gang of which the launcher is to be
      * created later would never be placed whole. */
     tree_text(spec, "launcherCreationPolicy",
-              build->cluster->scheduler ? "AtStartup" : "WaitForWorkersReady");
+              build->cluster->gang ? "AtStartup" : "WaitForWorkersReady");
     build_note(build, "the image needs mpirun of Open MPI and sshd: an MPIJob starts its ranks "
                       "with them");
 }

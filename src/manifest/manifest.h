@@ -7,7 +7,8 @@
  *                       operator makes the pods, and wires them.
  *   MANIFEST_NATIVE     a Pod for each task, a headless Service that gives them names, a ConfigMap
  *                       that owns all, and one with the shim (docs/shim.md), which starts the tasks
- *                       and brings back what they leave. The wiring is ours. Pods stand last.
+ *                       and brings back what they leave. The wiring is ours. Where the settings
+ *                       name a gang scheduler, a PodGroup of its kind. Pods stand last.
  *
  * What a target cannot express is an error with its place in the polyaxonfile and the way out;
  * nothing is changed silently. What is lost without anybody's mistake is a note.

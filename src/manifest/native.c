@@ -33,15 +33,21 @@ static void add_owner(struct build *build, struct tree *metadata) {
     tree_put(metadata, "ownerReferences", tree_node(&list));
 }
 
-static void add_object(struct build *build, const char *kind, const struct tree *metadata,
-                       const char *key, const struct tree *content) {
+static void add_object_of(struct build *build, const char *version, const char *kind,
+                          const struct tree *metadata, const char *key,
+                          const struct tree *content) {
     struct tree object = tree_map(build->arena);
 
-    tree_text(&object, "apiVersion", "v1");
+    tree_text(&object, "apiVersion", version);
     tree_text(&object, "kind", kind);
     tree_put(&object, "metadata", tree_node(metadata));
     tree_filled(&object, key, content);
     *VEC_PUSH(&build->objects) = tree_node(&object);
+}
+
+static void add_object(struct build *build, const char *kind, const struct tree *metadata,
+                       const char *key, const struct tree *content) {
+    add_object_of(build, "v1", kind, metadata, key, content);
 }
 
 /* The owner of the rest, with the plan for who looks at the cluster alone. */
@@ -82,6 +88,18 @@ static void add_service(struct build *build) {
     tree_put(&spec, "selector", tree_node(&selector));
     tree_put(&spec, "ports", tree_node(&ports));
     add_object(build, "Service", &metadata, "spec", &spec);
+}
+
+/* What a gang scheduler knows the gang by: it places all of it, or nothing. */
+static void add_group(struct build *build) {
+    const char *version = gang_group_version(build);
+    struct tree metadata = object_metadata(build, build->out->name), spec = tree_map(build->arena);
+
+    if (!version)
+        return;
+    add_owner(build, &metadata);
+    tree_int(&spec, "minMember", build->plan->n_tasks);
+    add_object_of(build, version, "PodGroup", &metadata, "spec", &spec);
 }
 
 /* The name stands before the other members, where people look for it. */
@@ -135,6 +153,7 @@ void build_native(struct build *build) {
     if (build->has_shim)
         add_shim(build);
     add_service(build);
+    add_group(build);
     for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++) {
         struct variables variables;
 

@@ -36,7 +36,7 @@ struct volume_fields {
 
 struct kubernetes_fields {
     struct field_node kubeconfig, context, namespace, image;
-    struct field_node gpu_resource, tpu_resource, queue, scheduler;
+    struct field_node gpu_resource, tpu_resource, queue, scheduler, gang;
     struct field_int placement_patience, deadline, shm;
     struct field_bool shim;
     struct field_node architecture;
@@ -56,6 +56,7 @@ struct home_fields {
 /* ---- the rows ---- */
 
 static const char *const architectures[] = { "amd64", "arm64", NULL };
+static const char *const gangs[] = { "coscheduling", "volcano", NULL };
 static const char *const places[] = { "this-machine", "kubernetes", NULL };
 
 static const struct field volume_rows[] = {
@@ -80,8 +81,9 @@ static const struct field kubernetes_rows[] = {
     FIELD(kubernetes_fields, tpu_resource, .kind = FIELD_TEXT, .fallback = "google.com/tpu",
           .help = "what the cluster calls its TPUs"),
     FIELD(kubernetes_fields, queue, .kind = FIELD_TEXT, .help = "the local queue of Kueue"),
-    FIELD(kubernetes_fields, scheduler, .kind = FIELD_TEXT,
-          .help = "a scheduler that places gangs whole"),
+    FIELD(kubernetes_fields, scheduler, .kind = FIELD_TEXT, .help = "the scheduler of the pods"),
+    FIELD(kubernetes_fields, gang, .kind = FIELD_CHOICE, .choices = gangs,
+          .help = "the kind of group that this scheduler places whole"),
     FIELD(kubernetes_fields, placement_patience, .kind = FIELD_INT, .min = 1,
           .max = PLACEMENT_PATIENCE_MAX, .fallback = PLACEMENT_PATIENCE,
           .help = "seconds that a gang of pods keeps its turn when no node has room for it"),
@@ -225,22 +227,36 @@ static void take_pods(struct decoder *decoder, const struct kubernetes_fields *f
                   "give another number than 0, or leave `run_as_user` out where the image has one");
 }
 
+/* Who places the pods of a gang. */
+static void take_placing(struct decoder *decoder, const struct kubernetes_fields *fields,
+                         struct kubernetes_settings *out) {
+    check_object_name(decoder, fields->queue);
+    check_object_name(decoder, fields->scheduler);
+    out->queue = field_text(fields->queue);
+    out->gang = field_text(fields->gang);
+    out->scheduler = field_text(fields->scheduler);
+    /* Volcano's groups are for its own scheduler; the other's is a plugin of any. */
+    if (out->gang && !out->scheduler && strcmp(out->gang, "volcano") == 0)
+        out->scheduler = "volcano";
+    if (out->queue && out->gang)
+        diag_help(diag_error(decoder->diags, node_place(&fields->gang.at->value),
+                             "gangs are placed by Kueue's `queue` or as a `gang`, not by both"),
+                  "leave one of them out");
+    out->placement_patience_s = fields->placement_patience.value;
+}
+
 static void take_kubernetes(struct decoder *decoder, const struct kubernetes_fields *fields,
                             struct kubernetes_settings *out) {
     check_object_name(decoder, fields->namespace);
-    check_object_name(decoder, fields->queue);
-    check_object_name(decoder, fields->scheduler);
     out->kubeconfig = field_text(fields->kubeconfig);
     out->context = field_text(fields->context);
     out->namespace = field_text(fields->namespace);
     out->image = field_text(fields->image);
     out->gpu_resource = or_else(fields->gpu_resource, out->gpu_resource);
     out->tpu_resource = or_else(fields->tpu_resource, out->tpu_resource);
-    out->queue = field_text(fields->queue);
-    out->scheduler = field_text(fields->scheduler);
-    out->placement_patience_s = fields->placement_patience.value;
     out->deadline_s = fields->deadline.value;
     out->shm_mib = fields->shm.value;
+    take_placing(decoder, fields, out);
     take_pods(decoder, fields, out);
     if (fields->outputs.object)
         out->outputs =

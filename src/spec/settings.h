@@ -12,7 +12,8 @@
  *     gpu_resource: nvidia.com/gpu
  *     tpu_resource: google.com/tpu
  *     queue: research                  # Kueue's local queue
- *     scheduler: volcano               # a scheduler that places gangs whole
+ *     scheduler: volcano
+ *     gang: volcano                    # that scheduler places gangs whole, or coscheduling
  *     placement_patience: 30           # seconds
  *     deadline: 86400                  # seconds
  *     shm: 1024                        # MiB
@@ -56,6 +57,7 @@ struct kubernetes_settings {
     const char *image;                       /* for files that name none */
     const char *gpu_resource, *tpu_resource; /* never NULL */
     const char *queue, *scheduler;
+    const char *gang; /* whose PodGroups the scheduler places whole: "coscheduling", "volcano" */
     int64_t placement_patience_s; /* with a gang for which the scheduler finds no room */
     int64_t deadline_s;           /* after which the cluster ends a run by itself; 0: never */
     int64_t shm_mib; /* the most that /dev/shm of a task takes; 0: as much as its memory */

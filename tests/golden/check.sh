@@ -7,6 +7,7 @@
 # and of those in render/, with the settings of render/home:
 #   NAME.native.yaml, NAME.kubeflow.yaml   what `myelin render` prints for the backend
 #   NAME.diff                              what `myelin render --diff` prints
+#   NAME.GANG.yaml                         what native pods are with the gang scheduler of gang/GANG
 # Usage: check.sh MYELIN [--update]
 set -u
 myelin=$(realpath "$1")
@@ -54,7 +55,7 @@ done
 
 # The bytes of the shim are those of the compiler that built it.
 render() { # FILE ARGUMENT...
-    MYELIN_HOME=home "$myelin" render --color never "$@" >"$actual/rendered" 2>&1
+    MYELIN_HOME=${home:-home} "$myelin" render --color never "$@" >"$actual/rendered" 2>&1
     status=$?
     sed 's/^\(  shim-[a-z0-9]*\): "[A-Za-z0-9+/=]*"$/\1: (bytes)/' "$actual/rendered"
     [ $status = 0 ] || echo "exit status $status"
@@ -68,6 +69,11 @@ for file in *.yml; do
     done
     render "$file" --diff >"$actual/$name.diff"
     compare "$name.diff"
+done
+for gang in gang/*; do
+    name=pytorch.${gang#gang/}.yaml
+    home=$gang render pytorch.yml --backend native >"$actual/$name"
+    compare "$name"
 done
 echo "1..$n"
 exit $failed

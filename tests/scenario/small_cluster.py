@@ -19,7 +19,7 @@ import time
 import urllib.parse
 
 NAMESPACE = "team"
-PATH = re.compile(r"^/api/v1/namespaces/team/(?P<plural>configmaps|services|pods)(/(?P<name>[^/:]+)(:7746/proxy(?P<behind>/.*))?(?P<log>/log)?)?$")
+PATH = re.compile(r"^/(api/v1|apis/scheduling.x-k8s.io/v1alpha1)/namespaces/team/(?P<plural>configmaps|services|podgroups|pods)(/(?P<name>[^/:]+)(:7746/proxy(?P<behind>/.*))?(?P<log>/log)?)?$")
 
 
 def free_port():
@@ -154,7 +154,7 @@ def moment(later=0):
 class Cluster:
     def __init__(self, directory, environment):
         self.directory, self.environment = pathlib.Path(directory), environment
-        self.objects = {"configmaps": {}, "services": {}, "pods": {}}
+        self.objects = {"configmaps": {}, "services": {}, "podgroups": {}, "pods": {}}
         self.pods = {}
         self.changed = threading.Condition(threading.RLock())
         self.events = []  # (plural, kind, object as it was)
@@ -224,7 +224,7 @@ class Cluster:
             self.remove(plural, name)
             for owned in [*self.objects["pods"]]:
                 self.delete("pods", owned)
-            for other in ("services", "configmaps"):
+            for other in ("services", "podgroups", "configmaps"):
                 for owned in [*self.objects[other]]:
                     self.remove(other, owned)
 

@@ -15,7 +15,7 @@ from small_cluster import Cluster, free_port
 def settings(scenario, more=""):
     """The cluster has a scheduler that places gangs whole, so that no gang waits for its turn."""
     scenario.home.mkdir(mode=0o700, exist_ok=True)
-    (scenario.home / "config.yml").write_text(f"kubernetes: {{scheduler: whole{more}}}\n")
+    (scenario.home / "config.yml").write_text(f"kubernetes: {{gang: coscheduling{more}}}\n")
 
 
 @pytest.fixture

@@ -540,7 +540,7 @@ static struct manifest *build_with(const char *config, const char *text, struct 
 
 static void what_the_settings_say_reaches_every_pod(void **unused) {
     static const char config[] =
-        "kubernetes: {namespace: ada, queue: q, scheduler: volcano, deadline: 60, shm: 64,\n"
+        "kubernetes: {namespace: ada, gang: volcano, deadline: 60, shm: 64,\n"
         "  outputs: {claim: runs, sub_path: x}, data: {d: {claim: e, read_only: true}}}\n";
     static const char file[] =
         "version: 1\nkind: experiment\nframework: pytorch\nrun: {cmd: a}\nbuild: {image: b}\n"
@@ -586,8 +586,6 @@ static void what_the_settings_say_reaches_every_pod(void **unused) {
 
             assert_int_equal(at(policy, "activeDeadlineSeconds")->integer, 60);
             assert_int_equal(at(policy, "schedulingPolicy.minAvailable")->integer, 3);
-            assert_non_null(node_get(at(&manifest->objects[0], "metadata.labels"),
-                                     "kueue.x-k8s.io/queue-name"));
         }
     }
     diags_free(diags);
@@ -629,6 +627,72 @@ static void what_kueue_places_says_so_and_one_pod_alone_is_no_group(void **unuse
         }
     }
     (void)unused;
+}
+
+static void a_job_of_kubeflows_is_kueues_as_a_whole(void **unused) {
+    AUTO_PTR(plan) plan = random_plan("pytorch", MANIFEST_KUBEFLOW);
+    AUTO_PTR(settings) settings = settings_new();
+    struct diags *diags = diags_new();
+    struct found_pod pods[4];
+
+    (void)unused;
+    settings->kubernetes.queue = "q";
+    AUTO_PTR(manifest)
+    manifest = manifest_build(
+        &(struct manifest_input){
+            .plan = plan, .settings = settings, .target = MANIFEST_KUBEFLOW, .run = run },
+        diags);
+    assert_non_null(
+        node_get(at(&manifest->objects[0], "metadata.labels"), "kueue.x-k8s.io/queue-name"));
+    for (size_t i = 0; i < find_pods(manifest, pods); i++)
+        assert_false(manifest_has_placer(pods[i].metadata));
+    diags_free(diags);
+}
+
+static void a_gang_scheduler_is_given_its_group_and_no_gate_of_ours(void **unused) {
+    static const struct {
+        const char *config, *version, *member, *key;
+        const char *scheduler;
+    } rows[] = {
+        { "kubernetes: {gang: coscheduling}", "scheduling.x-k8s.io/v1alpha1", "labels",
+          "scheduling.x-k8s.io/pod-group", NULL },
+        { "kubernetes: {gang: volcano}", "scheduling.volcano.sh/v1beta1", "annotations",
+          "scheduling.k8s.io/group-name", "volcano" },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (int n_workers = 0; n_workers < 2; n_workers++) {
+            AUTO_PTR(plan) plan = NULL;
+            AUTO_PTR(settings) settings = NULL;
+            struct found_pod pods[4];
+            char file[256];
+
+            snprintf(file, sizeof file,
+                     HEAD "framework: pytorch\nbuild: {image: b}\n"
+                          "environment: {replicas: {n_workers: %d}}\n",
+                     n_workers);
+            AUTO_PTR(manifest) manifest = build_with(rows[i].config, file, &plan, &settings);
+            const struct node *group = &manifest->objects[3]; /* before the pods */
+
+            assert_false(manifest->is_gated);
+            assert_int_equal(strcmp(text_at(group, "kind"), "PodGroup") == 0, n_workers == 1);
+            if (n_workers == 1) {
+                assert_string_equal(text_at(group, "apiVersion"), rows[i].version);
+                assert_int_equal(at(group, "spec.minMember")->integer, 2);
+                assert_string_equal(text_at(group, "metadata.name"), manifest->name);
+            }
+            for (size_t k = 0; k < find_pods(manifest, pods); k++) {
+                const struct node *map = node_get(pods[k].metadata, rows[i].member);
+                const struct node *mark = map ? node_get(map, rows[i].key) : NULL;
+
+                assert_null(node_get(pods[k].spec, "schedulingGates"));
+                assert_int_equal(mark != NULL, n_workers == 1);
+                assert_true(!mark || strcmp(mark->text, manifest->name) == 0);
+                assert_true(!rows[i].scheduler ||
+                            strcmp(text_at(pods[k].spec, "schedulerName"), rows[i].scheduler) == 0);
+            }
+        }
 }
 
 static void a_file_may_give_kueue_what_we_do_not(void **unused) {
@@ -685,7 +749,8 @@ static void pods_wait_at_our_gate_only_where_nobody_else_places_them_together(vo
         { "runs_on: kubernetes\n", 2, true },
         { "runs_on: kubernetes\n", 0, false },
         { "kubernetes: {queue: q}\n", 2, false },
-        { "kubernetes: {scheduler: volcano}\n", 2, false },
+        { "kubernetes: {scheduler: mine}\n", 2, true }, /* any scheduler keeps to gates */
+        { "kubernetes: {gang: volcano}\n", 2, false },
     };
 
     (void)unused;
@@ -937,6 +1002,8 @@ int main(void) {
         cmocka_unit_test(a_kind_that_the_cluster_lacks_is_refused),
         cmocka_unit_test(what_the_settings_say_reaches_every_pod),
         cmocka_unit_test(what_kueue_places_says_so_and_one_pod_alone_is_no_group),
+        cmocka_unit_test(a_job_of_kubeflows_is_kueues_as_a_whole),
+        cmocka_unit_test(a_gang_scheduler_is_given_its_group_and_no_gate_of_ours),
         cmocka_unit_test(a_file_may_give_kueue_what_we_do_not),
         cmocka_unit_test(a_gang_of_more_shapes_than_kueue_takes_is_told),
         cmocka_unit_test(pods_wait_at_our_gate_only_where_nobody_else_places_them_together),

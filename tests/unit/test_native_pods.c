@@ -149,7 +149,8 @@ static void launch(struct fixture *f, unsigned n_workers) {
              n_workers);
     f->plan = compile_text(text);
     assert_non_null(f->plan);
-    f->settings->kubernetes.scheduler = "gangs"; /* which needs no turn of ours: test_turn.c */
+    if (!f->settings->kubernetes.gang) /* either needs no turn of ours: test_turn.c */
+        f->settings->kubernetes.queue = "q";
     f->options = (struct pods_options){ .form = &pods_native,
                                         .plan = f->plan,
                                         .settings = f->settings,
@@ -187,11 +188,13 @@ static size_t n_asked(const struct fixture *f, const char *what) {
     return n;
 }
 
-/* Turns the loop until the cluster was asked to make such an object. */
+/* Turns the loop until the cluster was asked to make such an object: `plural`, or its whole path.
+ */
 static void run_until_posted(struct fixture *f, const char *plural) {
-    char what[80];
+    char what[120];
 
-    snprintf(what, sizeof what, "POST /api/v1/namespaces/team/%s ", plural);
+    snprintf(what, sizeof what, "POST %s%s ", plural[0] == '/' ? "" : "/api/v1/namespaces/team/",
+             plural);
     for (int i = 0; i < 5000 && n_asked(f, what) == 0; i++)
         event_base_loop(f->loop, EVLOOP_ONCE);
     assert_true(n_asked(f, what) > 0);
@@ -303,6 +306,24 @@ static void pods_that_nobody_may_ask_get_no_shim_and_that_is_told(void **state) 
     assert_int_equal(shim_key_read(f->home.path, key, &err), -1);
 }
 
+static void a_gang_scheduler_has_its_group_before_the_pods(void **state) {
+    struct fixture *f = *state;
+
+    f->settings->kubernetes.has_shim = false;
+    f->settings->kubernetes.gang = "volcano";
+    peer_say(f->peer, 201, "", MADE("ConfigMap", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("Service", NAME, UUID));
+    peer_say(f->peer, 201, "", MADE("PodGroup", NAME, UUID));
+    for (int i = 0; i < 2; i++)
+        peer_say(f->peer, 201, "", MADE("Pod", "x", UUID));
+    say_watches(f);
+    launch(f, 1);
+    run_until_posted(f, "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups");
+    assert_int_equal(n_asked(f, PODS_POST), 0);
+    run_until(f->loop, &f->is_submitted);
+    assert_int_equal(n_asked(f, PODS_POST), 2);
+}
+
 static void some_pods_are_asked_for_at_once_and_never_all(void **state) {
     struct fixture *f = *state;
 
@@ -392,12 +413,14 @@ static void a_service_that_is_refused_leaves_an_owner_to_delete(void **state) {
     peer_hang(f->peer, "");
     peer_hang(f->peer, "");
     peer_hang(f->peer, "");
+    peer_hang(f->peer, "");
     launch(f, 1);
     run_until(f->loop, &f->has_ended);
     assert_int_equal(f->n_ended, 2);
     contains(f->messages[1], "no such service");
-    run_until_asked(f, 7);
+    run_until_asked(f, 8);
     assert_int_equal(n_asked(f, "DELETE /api/v1/namespaces/team/configmaps/" NAME), 1);
+    assert_int_equal(n_asked(f, "GET /apis/kueue.x-k8s.io "), 1); /* for what that keeps of it */
     assert_int_equal(n_asked(f, PODS_POST), 0);
 }
 
@@ -410,13 +433,15 @@ static void a_gang_that_is_stopped_while_it_is_made_is_deleted_with_what_there_i
     peer_hang(f->peer, "");
     peer_hang(f->peer, "");
     peer_hang(f->peer, "");
+    peer_hang(f->peer, "");
     launch(f, 2);
     run_until_posted(f, "configmaps");
     f->backend->ops->stop(f->backend, STOP_GRACEFULLY, 1000);
     run_until(f->loop, &f->is_submitted);
-    run_until_asked(f, 7);
+    run_until_asked(f, 8);
     assert_int_equal(n_asked(f, PODS_POST), 0);
     assert_int_equal(n_asked(f, "DELETE /api/v1/namespaces/team/configmaps/" NAME), 1);
+    assert_int_equal(n_asked(f, "GET /apis/kueue.x-k8s.io "), 1); /* for what that keeps of it */
 }
 
 static void a_pod_that_was_made_and_is_not_there_was_deleted(void **state) {
@@ -441,6 +466,7 @@ int main(void) {
         CASE(the_pods_have_one_key_that_whoever_takes_over_has_too),
         CASE(without_a_shim_there_is_neither_its_bytes_nor_a_key),
         CASE(pods_that_nobody_may_ask_get_no_shim_and_that_is_told),
+        CASE(a_gang_scheduler_has_its_group_before_the_pods),
         CASE(some_pods_are_asked_for_at_once_and_never_all),
         CASE(what_exists_of_this_run_is_taken_for_made),
         CASE(what_exists_of_somebody_else_is_not_touched),

@@ -71,18 +71,18 @@ static void an_empty_file_says_nothing(void **state) {
 }
 
 static void every_field_reaches_the_settings(void **state) {
-    struct reading r =
-        read_text("runs_on: kubernetes\n"
-                  "kubernetes:\n"
-                  "  kubeconfig: /k\n  context: c\n  namespace: ada\n  image: train:1\n"
-                  "  gpu_resource: amd.com/gpu\n  tpu_resource: x.org/tpu\n  queue: q\n"
-                  "  scheduler: volcano\n  placement_patience: 5\n  deadline: 60\n  shm: 64\n"
-                  "  outputs: {claim: o, sub_path: a/b}\n"
-                  "  data: {d: {claim: e, read_only: true}, f: {claim: g}}\n"
-                  "  artifacts: {m: {claim: h}}\n"
-                  "  shim: false\n  architecture: arm64\n  linger: 5\n  log_limit: 6\n"
-                  "  restricted: true\n  run_as_user: 7\n  run_as_group: 8\n"
-                  "  read_only_root: true\n");
+    struct reading r = read_text(
+        "runs_on: kubernetes\n"
+        "kubernetes:\n"
+        "  kubeconfig: /k\n  context: c\n  namespace: ada\n  image: train:1\n"
+        "  gpu_resource: amd.com/gpu\n  tpu_resource: x.org/tpu\n"
+        "  scheduler: mine\n  gang: volcano\n  placement_patience: 5\n  deadline: 60\n  shm: 64\n"
+        "  outputs: {claim: o, sub_path: a/b}\n"
+        "  data: {d: {claim: e, read_only: true}, f: {claim: g}}\n"
+        "  artifacts: {m: {claim: h}}\n"
+        "  shim: false\n  architecture: arm64\n  linger: 5\n  log_limit: 6\n"
+        "  restricted: true\n  run_as_user: 7\n  run_as_group: 8\n"
+        "  read_only_root: true\n");
     const struct kubernetes_settings *k;
 
     (void)state;
@@ -95,8 +95,8 @@ static void every_field_reaches_the_settings(void **state) {
     assert_string_equal(k->image, "train:1");
     assert_string_equal(k->gpu_resource, "amd.com/gpu");
     assert_string_equal(k->tpu_resource, "x.org/tpu");
-    assert_string_equal(k->queue, "q");
-    assert_string_equal(k->scheduler, "volcano");
+    assert_string_equal(k->scheduler, "mine");
+    assert_string_equal(k->gang, "volcano");
     assert_int_equal(k->placement_patience_s, 5);
     assert_int_equal(k->deadline_s, 60);
     assert_int_equal(k->shm_mib, 64);
@@ -118,6 +118,31 @@ static void every_field_reaches_the_settings(void **state) {
     reading_release(&r);
 }
 
+static void a_gang_goes_to_its_scheduler_or_to_a_queue(void **state) {
+    static const struct {
+        const char *text, *queue, *scheduler, *gang;
+    } rows[] = {
+        { "kubernetes: {queue: q, scheduler: s}\n", "q", "s", NULL },
+        { "kubernetes: {gang: coscheduling}\n", NULL, NULL, "coscheduling" },
+        { "kubernetes: {gang: volcano}\n", NULL, "volcano", "volcano" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct reading r = read_text(rows[i].text);
+        const struct kubernetes_settings *k = &r.settings->kubernetes;
+        const char *const given[] = { k->queue, k->scheduler, k->gang };
+        const char *const meant[] = { rows[i].queue, rows[i].scheduler, rows[i].gang };
+
+        for (size_t n = 0; n < ARRAY_LEN(given); n++) {
+            assert_int_equal(!given[n], !meant[n]);
+            if (meant[n])
+                assert_string_equal(given[n], meant[n]);
+        }
+        reading_release(&r);
+    }
+}
+
 static void a_mistake_is_told_with_its_place(void **state) {
     static const struct {
         const char *text, *message;
@@ -132,6 +157,8 @@ static void a_mistake_is_told_with_its_place(void **state) {
         { "kubernetes: {deadline: -1}\n", "`deadline`", 1, 24 },
         { "kubernetes: {placement_patience: 0}\n", "`placement_patience`", 1, 34 },
         { "kubernetes: {queue: a b}\n", "`a b` is no name that Kubernetes takes", 1, 21 },
+        { "kubernetes: {gang: all}\n", "`gang` may not be `all`", 1, 20 },
+        { "kubernetes: {queue: q, gang: volcano}\n", "not by both", 1, 30 },
         { "kubernetes: {namespace: Ada}\n", "`Ada` is no name", 1, 25 },
         { "kubernetes: {outputs: {claim: a/b}}\n", "`a/b` is no name", 1, 31 },
         { "kubernetes: {outputs: {}}\n", "a volume needs the field `claim`", 1, 23 },
@@ -174,6 +201,7 @@ int main(void) {
         cmocka_unit_test(without_a_file_runs_stay_here_and_devices_have_their_usual_names),
         cmocka_unit_test(an_empty_file_says_nothing),
         cmocka_unit_test(every_field_reaches_the_settings),
+        cmocka_unit_test(a_gang_goes_to_its_scheduler_or_to_a_queue),
         cmocka_unit_test(a_mistake_is_told_with_its_place),
         cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_not_the_defaults),
     };

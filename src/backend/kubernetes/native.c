@@ -2,7 +2,7 @@
 /*
  * Pods of our own: whether their shims may be asked is asked first. Then come the ConfigMap that
  * owns the rest, then the one with the shim, then the Service by which they find each other, then
- * the pods, some at a time.
+ * what a gang scheduler knows them by, then the pods, some at a time.
  *
  * The first pod that the cluster does not take ends the making: the gang cannot run without it. A
  * cluster that does not answer has not said so: it is asked on, unless it never let anybody in.
@@ -173,7 +173,22 @@ static void make_pods(struct making *making) {
 
 static const struct {
     const char *kind, *plural;
-} kinds[] = { { "ConfigMap", "configmaps" }, { "Service", "services" } };
+} kinds[] = { { "ConfigMap", "configmaps" },
+              { "Service", "services" },
+              { "PodGroup", "podgroups" } };
+
+/* Where objects of that kind and version are. */
+static struct api_resource resource_of(struct pod_gang *g, const char *plural,
+                                       const struct node *object) {
+    const char *version = node_get(object, "apiVersion")->text, *slash = strchr(version, '/');
+    struct api_resource resource = core(g, plural);
+
+    if (slash) {
+        resource.group = arena_text(&g->arena, version, (size_t)(slash - version));
+        resource.version = slash + 1;
+    }
+    return resource;
+}
 
 static const char *kind_of(const struct node *object) {
     return node_get(object, "kind")->text;
@@ -204,7 +219,7 @@ static void make_next(struct pod_gang *g) {
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        const struct api_resource resource = core(g, kinds[i].plural);
+        const struct api_resource resource = resource_of(g, kinds[i].plural, object);
 
         if (strcmp(kinds[i].kind, kind_of(object)) == 0)
             g->call = gang_insist(g, api_create(g->api, &resource, object, on_object_made, g));
