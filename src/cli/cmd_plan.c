@@ -7,9 +7,11 @@
 #include "cli/load.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/venue.h"
 #include "plan/environment.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
+#include "store/rundir.h"
 
 enum { ROWS_SHOWN_MAX = 200, FOLDED_MAX = 1 << 20, FOLDED_SHOWN = 60 };
 
@@ -105,7 +107,15 @@ static void print_note(void *context, const char *sentence) {
     printf("note: %s\n", sentence);
 }
 
-static int print_plan(const struct plan *plan, struct error *err) {
+/* What is to be known of the tasks where they would run. */
+static void print_notes(const struct plan *plan, const struct venue *venue) {
+    if (!venue->is_chosen && plan->backend == BACKEND_NATIVE)
+        plan_local_notes(plan, print_note, NULL);
+    for (size_t i = 0; i < venue->n_notes; i++)
+        print_note(NULL, venue->notes[i]);
+}
+
+static int print_plan(const struct plan *plan, const struct venue *venue, struct error *err) {
     if (plan->name)
         printf("name       %s\n", plan->name);
     printf("framework  %s\n", plan->framework_label ? plan->framework_label : "none");
@@ -116,8 +126,7 @@ static int print_plan(const struct plan *plan, struct error *err) {
     printf("\n");
     if (print_tasks(plan, err))
         return -1;
-    if (plan->backend == BACKEND_NATIVE)
-        plan_local_notes(plan, print_note, NULL);
+    print_notes(plan, venue);
     return 0;
 }
 
@@ -155,7 +164,8 @@ static int print_task(const struct plan *plan, uint32_t rank, bool as_json, stru
     return status;
 }
 
-static int show(const struct invocation *invocation, const struct plan *plan, struct error *err) {
+static int show(const struct invocation *invocation, const struct plan *plan,
+                const struct venue *venue, struct error *err) {
     const char *task = invocation_value(invocation, "task");
     bool as_json = invocation_has(invocation, "json");
     struct json json;
@@ -170,7 +180,7 @@ static int show(const struct invocation *invocation, const struct plan *plan, st
         return print_task(plan, (uint32_t)rank, as_json, err);
     }
     if (!as_json)
-        return print_plan(plan, err);
+        return print_plan(plan, venue, err);
     json_init(&json, JSON_PRETTY, json_to_file, stdout);
     plan_write_json(plan, &json);
     return json_finish(&json, err);
@@ -184,22 +194,41 @@ static void tell_unenforced(const struct plan *plan) {
         fprintf(stderr, "myelin: %s\n", unenforced.text);
 }
 
+/* The tasks are the same everywhere; only the table says what is to be known of them there. */
+static int foresee(const struct invocation *invocation, struct loaded *loaded, struct venue *venue,
+                   struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    const char *home;
+
+    if (invocation_has(invocation, "json") || invocation_value(invocation, "task"))
+        return 0;
+    return rundir_home(&arena, &home, err) || venue_foresee(invocation, loaded, home, venue, err)
+               ? -1
+               : 0;
+}
+
 static int plan_command(const struct invocation *invocation) {
-    AUTO_PTR(plan) plan = NULL;
+    struct venue venue = { 0 };
+    struct loaded loaded;
     struct error err;
+    int status;
 
     if (invocation->n_operands > 1)
         return invocation_misuse(invocation, "one FILE is planned at a time");
-    plan = load_plan(invocation);
-    if (!plan)
-        return STATUS_INVALID;
-    if (show(invocation, plan, &err)) {
+    load(invocation, invocation->n_operands > 0 ? invocation->operands[0] : NULL, &loaded);
+    status = loaded.plan ? foresee(invocation, &loaded, &venue, &err)
+                         : error_set(&err, ERROR_INVALID, "%s", "");
+    print_diags(&loaded);
+    if (status == 0)
+        status = show(invocation, loaded.plan, &venue, &err);
+    if (status && err.message[0])
         fprintf(stderr, "myelin: %s\n", err.message);
-        return STATUS_INVALID;
-    }
-    if (plan->backend == BACKEND_NATIVE && !invocation_has(invocation, "task"))
-        tell_unenforced(plan);
-    return STATUS_OK;
+    if (status == 0 && loaded.plan->backend == BACKEND_NATIVE && !venue.is_chosen &&
+        !invocation_has(invocation, "task"))
+        tell_unenforced(loaded.plan);
+    venue_release(&venue);
+    loaded_release(&loaded);
+    return status ? STATUS_INVALID : STATUS_OK;
 }
 
 static const struct option options[] = {
@@ -207,6 +236,15 @@ static const struct option options[] = {
     { .name = "task",
       .argument = "TASK",
       .help = "show the environment of one task: worker.2, or a rank" },
+    { .name = "on",
+      .argument = "WHERE",
+      .kind = ARGUMENT_CHOICE,
+      .choices = venue_places,
+      .help = "note what is lost there: kubernetes, or this-machine, which it is unless the "
+              "settings say otherwise" },
+    { .name = "image",
+      .argument = "IMAGE",
+      .help = "on a cluster: run in this image in the place of the file's" },
     { .name = "json", .help = "print the whole plan as JSON" },
     { 0 },
 };
@@ -223,7 +261,11 @@ const struct command command_plan = {
     .arguments = "[FILE]",
     .summary = "show the tasks that a polyaxonfile comes to",
     .description = "Prints what would be started: roles, ranks and resources, tasks that are "
-                   "given the same on one line. Nothing is started, and no machine is asked.\n"
+                   "given the same on one line. Nothing is started, and no machine is asked. Notes "
+                   "say what of "
+                   "the file has no effect where it would run, or is lost there: on this machine, "
+                   "or on a cluster, with "
+                   "`--on kubernetes` or by the settings.\n"
                    "\n"
                    "Resources are shown as requests/limits; memory is in MiB. In the environment "
                    "of a task, what is known only when it runs is shown as a symbol such as "
@@ -231,7 +273,8 @@ const struct command command_plan = {
     .options = options,
     .operand_kind = ARGUMENT_FILE,
     .examples = "myelin plan polyaxonfile.yml                  # the table\n"
-                "myelin plan polyaxonfile.yml --task worker.2  # what worker 2 sees\n",
+                "myelin plan polyaxonfile.yml --task worker.2  # what worker 2 sees\n"
+                "myelin plan polyaxonfile.yml --on kubernetes  # what to know of it on a cluster\n",
     .statuses = statuses,
     .run = plan_command,
 };

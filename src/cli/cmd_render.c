@@ -128,6 +128,11 @@ static int print_manifest(const struct invocation *invocation, struct rendering 
     }
     for (size_t i = 0; i < manifest->n_notes; i++)
         fprintf(stderr, "note: %s\n", manifest->notes[i]);
+    if (manifest->is_gated)
+        fputs("note: these pods wait at the gate `" MANIFEST_GATE
+              "`, which `run` opens when it is their turn: who creates them by hand takes "
+              "`schedulingGates` out\n",
+              stderr);
     return STATUS_OK;
 }
 

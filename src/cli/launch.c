@@ -304,15 +304,18 @@ static int go_to(const char *directory, struct error *err) {
     return 0;
 }
 
-/* What it has no part in where it goes. */
-static void say_notes(const struct loaded *loaded, const struct supervisor_options *options) {
-    if (!options->elsewhere)
+/* What is to be known of it where it goes. */
+static void say_notes(const struct loaded *loaded, const struct venue *venue) {
+    if (!venue->is_chosen)
         plan_local_notes(loaded->plan, say_note, NULL);
+    for (size_t i = 0; i < venue->n_notes; i++)
+        say_note(NULL, venue->notes[i]);
 }
 
 /* Starts it for good; prints its id, or follows it. Returns the exit status. */
 static int start(const struct invocation *in, const struct loaded *loaded,
-                 struct supervisor_options *options, struct arena *arena) {
+                 const struct venue *venue, struct supervisor_options *options,
+                 struct arena *arena) {
     const bool detaches = invocation_has(in, "detach");
     struct rundir rundir;
     struct kept kept;
@@ -333,7 +336,7 @@ static int start(const struct invocation *in, const struct loaded *loaded,
         fprintf(stderr, "myelin: cannot run: %s\n", err.message);
         return STATUS_RUN_OWN_FAILURE;
     }
-    say_notes(loaded, options);
+    say_notes(loaded, venue);
     if (!detaches)
         return follow_run(in, loaded->plan, &rundir, listener);
     status = leave_run(in, &rundir);
@@ -356,17 +359,15 @@ static int check_here(const struct plan *plan, const struct reserving *reserving
 
 /* The cluster's own queue decides when it starts; nothing is reserved here. */
 static void go_there(struct venue *venue, struct supervisor_options *options) {
-    if (!venue->settings->kubernetes.has_shim &&
-        pods_form_target(venue->options.form) == MANIFEST_NATIVE)
-        say_note(NULL, manifest_without_shim);
     venue->options.timeout_ms = options->timeout_ms;
     options->elsewhere = &venue->maker;
 }
 
-static int rehearse_there(const struct venue *venue) {
+static int rehearse_there(const struct loaded *loaded, const struct venue *venue) {
     printf("it would be submitted to %s, namespace %s; whether it starts at once is for the "
            "cluster to say\n",
            venue->maker.cluster, venue->maker.namespace);
+    say_notes(loaded, venue);
     return STATUS_OK;
 }
 
@@ -395,11 +396,11 @@ static int check_and_start(const struct invocation *in, const struct launch *lau
             fprintf(stderr, "myelin: cannot run: %s\n", err.message);
         status = STATUS_RUN_OWN_FAILURE;
     } else if (!invocation_has(in, "dry-run")) {
-        status = start(in, loaded, options, &arena);
+        status = start(in, loaded, &venue, options, &arena);
     } else {
         if (options->unenforced)
             fprintf(stderr, "myelin: %s\n", options->unenforced);
-        status = venue.is_chosen ? rehearse_there(&venue)
+        status = venue.is_chosen ? rehearse_there(loaded, &venue)
                                  : rehearse_start(in, launch, reserving, options->home);
     }
     venue_release(&venue);

@@ -75,7 +75,7 @@ static int find_cluster(struct venue *venue, struct error *err) {
 }
 
 /* What the resource cannot express is said before anything is sent. */
-static int check_manifest(const struct venue *venue, struct diags *diags, struct error *err) {
+static int check_manifest(struct venue *venue, struct diags *diags, struct error *err) {
     const struct manifest_input input = {
         .plan = venue->options.plan,
         .settings = venue->settings,
@@ -87,11 +87,16 @@ static int check_manifest(const struct venue *venue, struct diags *diags, struct
         .image = venue->options.image,
         .namespace = venue->options.namespace,
     };
-    struct manifest *manifest = manifest_build(&input, diags);
+    AUTO_PTR(manifest) manifest = manifest_build(&input, diags);
+    const char **notes;
 
     if (!manifest)
         return error_set(err, ERROR_INVALID, "%s", "");
-    manifest_free(manifest);
+    notes = ARENA_ARRAY(&venue->arena, const char *, manifest->n_notes + 1);
+    for (size_t i = 0; i < manifest->n_notes; i++)
+        notes[i] = arena_text(&venue->arena, manifest->notes[i], strlen(manifest->notes[i]));
+    venue->notes = notes;
+    venue->n_notes = manifest->n_notes;
     return 0;
 }
 
@@ -159,6 +164,18 @@ int venue_choose(const struct invocation *in, struct loaded *loaded, const char 
     if (choose_form(out, loaded->diags, err) || find_cluster(out, err))
         return -1;
     return check_manifest(out, loaded->diags, err);
+}
+
+int venue_foresee(const struct invocation *in, struct loaded *loaded, const char *home,
+                  struct venue *out, struct error *err) {
+    *out = (struct venue){ .options.plan = loaded->plan };
+    if (read_settings(loaded, home, out, err))
+        return -1;
+    if (!goes_to_cluster(in, out->settings))
+        return 0;
+    take_options(in, out);
+    out->is_chosen = true;
+    return choose_form(out, loaded->diags, err) || check_manifest(out, loaded->diags, err) ? -1 : 0;
 }
 
 /* The uuid of the run that has the outputs: pods know their directory by it. */

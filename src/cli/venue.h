@@ -32,7 +32,9 @@ struct venue {
     struct settings *settings;
     struct pods_options options;
     struct backend_maker maker;
-    bool is_chosen; /* the run goes to it */
+    bool is_chosen;           /* the run goes to it */
+    const char *const *notes; /* what is to be known of a run there, as of a manifest */
+    size_t n_notes;
     struct arena arena;
 };
 
@@ -44,6 +46,11 @@ struct venue {
 MUST_CHECK int venue_choose(const struct invocation *in, struct loaded *loaded, const char *home,
                             const struct run_record *original, struct venue *out,
                             struct error *err);
+
+/* The same for who looks ahead: no cluster is looked for, and what a run would be there is told by
+ * the notes alone. Of a run that stays here nothing is checked. Mistakes go to loaded->diags. */
+MUST_CHECK int venue_foresee(const struct invocation *in, struct loaded *loaded, const char *home,
+                             struct venue *out, struct error *err);
 
 /* Whether a run there may take over what it does by this manner; decided before anything is made.
  * Outputs go on where they are: on the same claim, or here. */

@@ -115,7 +115,7 @@ void gang_note(struct build *build);
 
 /* ---- shim.c ---- */
 
-/* Says for which nodes there is no shim. */
+/* Says for which nodes there is no shim: where nothing else will do an error, else a note. */
 void shim_check(struct build *build);
 /* The ConfigMap that holds it, for every architecture that a task of the plan has. */
 struct node shim_config_map(struct build *build, const struct tree *metadata);

@@ -144,10 +144,6 @@ void gang_note(struct build *build) {
     const struct profile *shapes[SHAPES_MOST];
     size_t n = 0;
 
-    if (build->out->is_gated)
-        build_note(build, "these pods wait at the gate `" MANIFEST_GATE
-                          "`, which `run` opens when it is their turn: who creates them by hand "
-                          "takes `schedulingGates` out");
     for (uint32_t rank = 0; placer_of(build) == kueue && rank < build->plan->n_tasks; rank++) {
         const struct profile *profile = build->plan->tasks[rank].profile;
         size_t i = 0;

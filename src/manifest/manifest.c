@@ -145,7 +145,7 @@ static void check(struct build *build) {
                            "made for one run",
                            build->plan->n_tasks, MANIFEST_PODS_MAX);
     pods_check(build);
-    if (build->has_shim)
+    if (build->input->target == MANIFEST_NATIVE)
         shim_check(build);
 }
 
@@ -186,7 +186,7 @@ int build_open(struct build *build, const struct manifest_input *input, struct d
     if (input->target == MANIFEST_KUBEFLOW)
         build->kind = kubeflow_kind_of(input->plan);
     else
-        build->has_shim = build->cluster->has_shim && !input->has_no_shim;
+        build->has_shim = manifest_wants_shim(input->plan, build->cluster) && !input->has_no_shim;
     check(build);
     if (diags->errors == errors && wire(build, &err))
         diag_error_nowhere(diags, "%s", err.message);

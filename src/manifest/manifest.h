@@ -99,8 +99,11 @@ DEFINE_AUTO_PTR(manifest)
 /* "myelin-0f8b3c1d2e4a-0": the name of the job, or of the ConfigMap and the Service. */
 void manifest_name(const struct manifest_run *run, char out[static MANIFEST_NAME_MAX]);
 
-/* The note of native pods whose settings switch the shim off. */
-extern const char manifest_without_shim[];
+/* Whether native pods have the shim: the settings do not switch it off, and there is one for the
+ * nodes of each task. */
+bool manifest_wants_shim(const struct plan *plan, const struct kubernetes_settings *cluster);
+/* The shim as a program in a pod that has it. */
+#define MANIFEST_SHIM "/myelin/shim/shim"
 
 /* Whether somebody else places a native pod together with its gang, by what its metadata say. */
 bool manifest_has_placer(const struct node *metadata);

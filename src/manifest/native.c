@@ -13,7 +13,7 @@
 #include "manifest/build.h"
 #include "plan/plan.h"
 
-const char manifest_without_shim[] =
+static const char without_shim[] =
     "`kubernetes.shim` of config.yml is false: metrics, params, artifacts and outputs stay in the "
     "pods, and nothing serves Horovod's rendezvous";
 
@@ -170,6 +170,6 @@ void build_native(struct build *build) {
             "HOROVOD_GLOO_RENDEZVOUS_ADDR, set `kubernetes.shim: true` in config.yml, or use "
             "`backend: kubeflow`");
     if (!build->cluster->has_shim)
-        build_note(build, manifest_without_shim);
+        build_note(build, without_shim);
     gang_note(build);
 }

@@ -3,8 +3,9 @@
  * What a pod of our own has of the shim (docs/shim.md): the ConfigMap with its bytes, the variables
  * that say what to do, its place before the command.
  *
- * A pod is bound to nodes of one architecture, that of its node selector or of the settings, since
- * the bytes are made for one.
+ * A pod is bound to nodes of one architecture, since the bytes are made for one: that which its
+ * node selector or its node affinity asks for, else that of the settings. Shims know each other:
+ * where there is none for the nodes of one task, the whole gang is without.
  */
 #include "shim/program.h"
 
@@ -16,50 +17,102 @@
 
 /* ---- which one ---- */
 
-/* NULL: the file does not say. */
-static const struct node *selected(const struct task *task) {
-    const struct node *selector = task->profile->given[ATTRIBUTE_NODE_SELECTOR];
-
-    return selector ? node_get(selector, ARCHITECTURE_LABEL) : NULL;
+static const char *text_or(const struct node *node, const char *otherwise) {
+    return node && node->kind == NODE_TEXT ? node->text : otherwise;
 }
 
-static const char *architecture_of(struct build *build, uint32_t rank) {
-    const struct node *given = selected(&build->plan->tasks[rank]);
-    const char *text = given ? scalar_text(given, build->arena) : NULL;
-
-    return text ? text : build->cluster->architecture;
-}
-
-static bool is_used(struct build *build, const char *architecture) {
-    for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++)
-        if (strcmp(architecture_of(build, rank), architecture) == 0)
+static bool lists(const struct node *values, const char *text) {
+    for (uint32_t i = 0; values && values->kind == NODE_LIST && i < values->count; i++)
+        if (strcmp(text_or(&values->items[i], ""), text) == 0)
             return true;
     return false;
 }
 
-static const char way_out[] =
-    "set `kubernetes.shim: false` in config.yml: metrics and outputs then stay in the pods";
+/* Whether one term of a node affinity lets a pod go to such nodes. */
+static bool term_allows(const struct node *term, const char *architecture) {
+    const struct node *list = node_get(term, "matchExpressions");
+
+    for (uint32_t i = 0; list && list->kind == NODE_LIST && i < list->count; i++) {
+        const struct node *one = &list->items[i];
+        const char *how = text_or(node_get(one, "operator"), "");
+        const bool is_listed = lists(node_get(one, "values"), architecture);
+
+        if (strcmp(text_or(node_get(one, "key"), ""), ARCHITECTURE_LABEL) == 0 &&
+            ((strcmp(how, "In") == 0 && !is_listed) || (strcmp(how, "NotIn") == 0 && is_listed)))
+            return false;
+    }
+    return true;
+}
+
+/* A pod goes where any of the terms lets it. */
+static bool affinity_allows(const struct node *affinity, const char *architecture) {
+    const struct node *required = node_get(node_get(affinity, "nodeAffinity"),
+                                           "requiredDuringSchedulingIgnoredDuringExecution");
+    const struct node *terms = node_get(required, "nodeSelectorTerms");
+
+    for (uint32_t i = 0; terms && terms->kind == NODE_LIST && i < terms->count; i++)
+        if (term_allows(&terms->items[i], architecture))
+            return true;
+    return !terms || terms->kind != NODE_LIST || terms->count == 0;
+}
+
+/* What the file says of a task's nodes, or the settings where that lets it go to theirs. */
+static const char *architecture_of(const struct plan *plan,
+                                   const struct kubernetes_settings *cluster, uint32_t rank) {
+    const struct node *const *given = plan->tasks[rank].profile->given;
+    const struct node *selected = given[ATTRIBUTE_NODE_SELECTOR]
+                                      ? node_get(given[ATTRIBUTE_NODE_SELECTOR], ARCHITECTURE_LABEL)
+                                      : NULL;
+    const struct node *affinity = given[ATTRIBUTE_AFFINITY];
+
+    if (selected)
+        return text_or(selected, "");
+    if (!affinity || affinity_allows(affinity, cluster->architecture))
+        return cluster->architecture;
+    for (size_t i = 0; shim_architectures[i]; i++)
+        if (affinity_allows(affinity, shim_architectures[i]))
+            return shim_architectures[i];
+    return "of that affinity";
+}
+
+/* The architecture of the first task whose nodes no shim is made for; NULL: there is none. */
+static const char *architecture_without(const struct plan *plan,
+                                        const struct kubernetes_settings *cluster) {
+    for (uint32_t rank = 0; rank < plan->n_tasks; rank++)
+        if (!shim_program_for(architecture_of(plan, cluster, rank)))
+            return architecture_of(plan, cluster, rank);
+    return NULL;
+}
+
+bool manifest_wants_shim(const struct plan *plan, const struct kubernetes_settings *cluster) {
+    return cluster->has_shim && !architecture_without(plan, cluster);
+}
+
+static bool is_used(struct build *build, const char *architecture) {
+    for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++)
+        if (strcmp(architecture_of(build->plan, build->cluster, rank), architecture) == 0)
+            return true;
+    return false;
+}
 
 void shim_check(struct build *build) {
-    for (uint32_t rank = 0; rank < build->plan->n_tasks; rank++) {
-        const struct node *given = selected(&build->plan->tasks[rank]);
-        const char *architecture = architecture_of(build, rank);
+    const char *architecture = architecture_without(build->plan, build->cluster);
 
-        if (shim_program_for(architecture))
-            continue;
-        if (!given)
-            diag_help(diag_error_nowhere(build->diags,
-                                         "this myelin has no shim for `%.100s`, the "
-                                         "`kubernetes.architecture` of config.yml",
-                                         architecture),
-                      "%s", way_out);
-        else if (build_is_new(build, node_place(given)))
-            diag_help(diag_error(build->diags, node_place(given),
-                                 "this myelin has no shim for nodes of `%.100s`", architecture),
-                      "%s", way_out);
-        if (!given)
-            return;
-    }
+    if (!build->cluster->has_shim || !architecture)
+        return;
+    if (build->plan->framework == FRAMEWORK_HOROVOD)
+        diag_help(diag_error_nowhere(build->diags,
+                                     "this myelin has no shim for nodes of `%.100s`, and nothing "
+                                     "else serves Horovod's rendezvous in these pods",
+                                     architecture),
+                  "choose other nodes, or use `backend: kubeflow`");
+    else
+        build_note(build,
+                   arena_printf(build->arena,
+                                "this myelin has no shim for nodes of `%.100s`: the pods are "
+                                "without it, and metrics, params, artifacts and outputs stay in "
+                                "them",
+                                architecture));
 }
 
 /* ---- its bytes ---- */
@@ -133,7 +186,7 @@ static struct variables variables_for(struct build *build, uint32_t rank) {
 }
 
 struct pod_shim shim_of(struct build *build, uint32_t rank) {
-    const char *architecture = architecture_of(build, rank);
+    const char *architecture = architecture_of(build->plan, build->cluster, rank);
 
     return (struct pod_shim){ .architecture = architecture,
                               .config_map = shim_config_map_name(build),
@@ -144,7 +197,7 @@ struct pod_shim shim_of(struct build *build, uint32_t rank) {
 struct node shim_command(struct build *build, const struct node *command) {
     struct tree words = tree_list(build->arena);
 
-    tree_add_text(&words, POD_SHIM "/shim");
+    tree_add_text(&words, MANIFEST_SHIM);
     for (uint32_t i = 0; i < command->count; i++)
         tree_add(&words, command->items[i]);
     return tree_node(&words);

@@ -15,6 +15,7 @@ update=${2:-}
 cd "$(dirname "$0")/seeds" || exit 2
 actual=$(mktemp -d) || exit 2
 trap 'rm -rf "$actual"' EXIT
+export MYELIN_HOME="$actual/none" # where no settings are
 
 plan_text() {
     "$myelin" plan --color never "$1" 2>&1

@@ -104,3 +104,31 @@ def test_outputs_of_this_machine_do_not_go_to_a_cluster(scenario):
     ended = there(scenario, "resume", "1", "--on", "kubernetes", "--kubeconfig", scenario.write("kubeconfig", KUBECONFIG))
     assert ended.status == 125, ended
     assert "are on this machine, where pods do not see them" in ended.err
+
+
+LOST = "this myelin has no shim for nodes of `s390x`: the pods are without it"
+HERE = "`node_selector` has no effect on this machine"
+
+
+def test_who_looks_ahead_is_told_what_is_lost_where_the_run_would_go(scenario):
+    head = "build: {image: x}\nenvironment: {node_selector: {kubernetes.io/arch: s390x}}"
+    job = scenario.write("job.yml", f"version: 1\nkind: experiment\nrun: {{cmd: 'true'}}\n{head}\n")
+    told = there(scenario, "plan", job)
+    assert told.status == 0 and HERE in told.out and LOST not in told.out, told
+    told = there(scenario, "plan", job, "--on", "kubernetes")
+    assert told.status == 0 and LOST in told.out and HERE not in told.out, told
+    rehearsal = there(scenario, "run", job, "--dry-run", "--on", "kubernetes", "--kubeconfig", scenario.write("kubeconfig", KUBECONFIG))
+    assert rehearsal.status == 0 and LOST in rehearsal.err, rehearsal
+    scenario.home.mkdir(exist_ok=True)
+    (scenario.home / "config.yml").write_text("runs_on: kubernetes\n")
+    told = there(scenario, "plan", job)
+    assert told.status == 0 and LOST in told.out and HERE not in told.out, told
+    told = there(scenario, "plan", job, "--on", "this-machine")
+    assert told.status == 0 and HERE in told.out, told
+
+
+def test_a_plan_that_no_cluster_can_hold_is_told_with_the_way_out(scenario):
+    job = scenario.job("true", "pytorch", workers=1)
+    told = there(scenario, "plan", job, "--on", "kubernetes")
+    assert told.status == 1 and "names no image" in told.err and "--image" in told.err and not told.out, told
+    assert there(scenario, "plan", job, "--on", "kubernetes", "--image", "x").status == 0

@@ -460,8 +460,10 @@ static void what_cannot_be_expressed_is_told_with_its_place_and_the_way_out(void
           "`Big` is no name", "lower-case", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  service_account: A b\n", MANIFEST_NATIVE,
           "`A b` is no name of a service account", "lower-case", 6 },
-        { HEAD "build: {image: a}\nenvironment:\n  node_selector: {kubernetes.io/arch: s390x}\n",
-          MANIFEST_NATIVE, "no shim for nodes of `s390x`", "shim: false", 6 },
+        { HEAD "build: {image: a}\nframework: horovod\nenvironment:\n  replicas: {n_workers: 1}\n"
+               "  node_selector: {kubernetes.io/arch: s390x}\n",
+          MANIFEST_NATIVE, "no shim for nodes of `s390x`, and nothing else serves Horovod's",
+          "backend: kubeflow", 0 },
         { HEAD "build: {image: a}\nenvironment:\n  data_refs: [d]\n", MANIFEST_NATIVE,
           "`data_refs` names `d`", "config.yml", 6 },
         { HEAD "build: {image: a}\nenvironment:\n  resources:\n    gpu: {requests: 1, limits: 2}\n",
@@ -893,6 +895,52 @@ static void a_pod_goes_only_where_its_shim_can_run(void **unused) {
     }
 }
 
+#define AFFINITY(expression)                                                                       \
+    HEAD "build: {image: a}\nenvironment:\n  affinity:\n    nodeAffinity:\n"                       \
+         "      requiredDuringSchedulingIgnoredDuringExecution:\n        nodeSelectorTerms:\n"     \
+         "        - matchExpressions:\n            - {key: kubernetes.io/arch, " expression "}\n"
+
+static void a_pod_without_a_shim_for_its_nodes_goes_without_and_that_is_told(void **unused) {
+    static const struct {
+        const char *text, *selector; /* NULL: the pods have no shim */
+    } rows[] = {
+        { HEAD "build: {image: a}\nenvironment:\n  node_selector: {kubernetes.io/arch: s390x}\n",
+          NULL },
+        { HEAD "build: {image: a}\nframework: pytorch\nenvironment:\n  replicas:\n"
+               "    n_workers: 1\n    worker:\n"
+               "    - {index: 0, node_selector: {kubernetes.io/arch: s390x}}\n",
+          NULL },
+        { AFFINITY("operator: In, values: [ppc64le]"), NULL },
+        { AFFINITY("operator: In, values: [s390x, amd64]"), "amd64" },
+        { AFFINITY("operator: NotIn, values: [arm64]"), "amd64" },
+        { AFFINITY("operator: Exists"), "amd64" },
+        { AFFINITY("operator: In, values: [arm64]"), "arm64" },
+        { AFFINITY("operator: NotIn, values: [amd64]"), "arm64" },
+        { AFFINITY("operator: In, values: 7"), NULL },
+        { HEAD "build: {image: a}\nenvironment:\n  affinity: {nodeAffinity: {}}\n", "amd64" },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_PTR(plan) plan = NULL;
+        AUTO_PTR(settings) settings = NULL;
+        AUTO_PTR(manifest) manifest = build_with("", rows[i].text, &plan, &settings);
+        const char *selector = rows[i].selector;
+        struct found_pod pods[4];
+        const struct node *found;
+
+        if (selector && !shim_program_for(selector))
+            selector = NULL; /* this build has none for it */
+        assert_int_equal(manifest_wants_shim(plan, &settings->kubernetes), selector != NULL);
+        assert_int_equal(variable_in(manifest, 0, "MYELIN_SHIM_KEY") != NULL, selector != NULL);
+        assert_int_equal(is_noted(manifest, "has no shim for nodes of"), selector == NULL);
+        find_pods(manifest, pods);
+        found = at(pods[0].spec, "nodeSelector");
+        if (selector)
+            assert_string_equal(node_get(found, "kubernetes.io/arch")->text, selector);
+    }
+}
+
 static void where_the_settings_switch_the_shim_off_nothing_of_it_is_left(void **unused) {
     AUTO_PTR(plan) plan = NULL;
     AUTO_PTR(settings) settings = NULL;
@@ -1011,6 +1059,7 @@ int main(void) {
         cmocka_unit_test(a_pod_has_the_key_that_was_made_for_it_and_no_other),
         cmocka_unit_test(the_shim_of_horovods_master_serves_the_rendezvous_that_all_are_told_of),
         cmocka_unit_test(a_pod_goes_only_where_its_shim_can_run),
+        cmocka_unit_test(a_pod_without_a_shim_for_its_nodes_goes_without_and_that_is_told),
         cmocka_unit_test(where_the_settings_switch_the_shim_off_nothing_of_it_is_left),
         cmocka_unit_test(a_claim_keeps_the_outputs_where_they_are),
         cmocka_unit_test(restricted_pods_ask_for_what_their_level_allows),

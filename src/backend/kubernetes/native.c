@@ -358,7 +358,8 @@ static void review(struct pod_gang *g) {
 }
 
 static int make(struct pod_gang *g, struct error *err) {
-    const bool wants_shim = g->options->settings->kubernetes.has_shim;
+    const bool wants_shim =
+        manifest_wants_shim(g->options->plan, &g->options->settings->kubernetes);
 
     if (wants_shim && shim_key_make(g->facts->logs, g->shim_key, err))
         return -1;
