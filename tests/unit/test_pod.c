@@ -207,6 +207,40 @@ static void a_container_that_cannot_start_is_hopeless(void **state) {
     says(&pod, "the container cannot be started: exec: trian");
 }
 
+static void a_shim_that_its_node_does_not_start_is_told_with_the_way_out(void **state) {
+    static const struct {
+        const char *message, *hint;
+    } rows[] = {
+        { "exec: \\\"/myelin/shim/shim\\\": permission denied",
+          "(noexec): `kubernetes.shim: false`" },
+        { "exec /myelin/shim/shim: exec format error", "`kubernetes.architecture`" },
+        { "exec /myelin/shim/shim: no such file or directory", "`kubernetes.shim: false`" },
+        { "exec: \\\"/bin/train\\\": permission denied", NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows) * 2; i++) {
+        const char *message = rows[i / 2].message, *hint = rows[i / 2].hint;
+        const char *status = arena_printf(
+            &arena,
+            i % 2
+                ? "{\"phase\":\"Failed\",\"containerStatuses\":[{\"name\":\"tensorflow\",\"state\":"
+                  "{\"terminated\":{\"exitCode\":128,\"reason\":\"StartError\",\"message\":"
+                  "\"%s\"}}}]}"
+                : "{\"phase\":\"Pending\",\"containerStatuses\":[{\"name\":\"tensorflow\","
+                  "\"state\":"
+                  "{\"waiting\":{\"reason\":\"RunContainerError\",\"message\":\"%s\"}}}]}",
+            message);
+        const struct pod pod = read_pod("", "n", status);
+
+        if (hint && !strstr(pod.sentence, hint))
+            fail_msg("no `%s` in: %s", hint, pod.sentence);
+        if (!hint && strstr(pod.sentence, "kubernetes."))
+            fail_msg("a hint in: %s", pod.sentence);
+        assert_non_null(strstr(pod.sentence, "the container cannot be started: exec"));
+    }
+}
+
 static void an_exit_is_its_code(void **state) {
     struct pod pod = ended(0, "Completed");
 
@@ -449,6 +483,7 @@ int main(void) {
         CASE(a_container_that_cannot_start_is_hopeless),
         CASE(an_image_that_would_be_root_where_none_may_be_is_hopeless),
         CASE(a_deadline_is_told_as_one),
+        CASE(a_shim_that_its_node_does_not_start_is_told_with_the_way_out),
         CASE(an_exit_is_its_code),
         CASE(a_signal_is_told_as_a_signal),
         CASE(a_memory_limit_is_told_with_its_size),

@@ -159,6 +159,33 @@ static bool ended_by_deletion(const struct pod *pod) {
            pod->ended_us >= pod->deletion_us - pod->deletion_grace_s * US_PER_S;
 }
 
+/* What keeps a node from starting the shim, which nobody who wrote the file knows of; "" of any
+ * other program. */
+static const char *shim_hint(const char *message) {
+    static const struct {
+        const char *part, *hint;
+    } rows[] = {
+        { "exec format error", "; its node has another processor than `kubernetes.architecture` of "
+                               "config.yml, or the file, says" },
+        { "permission denied",
+          "; its node starts no program from a volume (noexec): "
+          "`kubernetes.shim: false` in config.yml runs tasks without the shim" },
+        { "", "; `kubernetes.shim: false` in config.yml runs tasks without the shim" },
+    };
+    size_t i = 0;
+
+    if (!strstr(message, MANIFEST_SHIM))
+        return "";
+    while (!strstr(message, rows[i].part))
+        i++;
+    return rows[i].hint;
+}
+
+static void say_not_started(struct pod *pod, const char *who, const char *sentence,
+                            const char *message) {
+    say(pod, "%s %s%s%.200s%s", who, sentence, message[0] ? ": " : "", message, shim_hint(message));
+}
+
 static void say_memory(struct pod *pod) {
     if (pod->memory_limit > 0)
         say(pod, "the container was killed because it used more than its memory limit of %.4g MiB",
@@ -181,7 +208,7 @@ static void take_exit(struct pod *pod, const struct node *terminated) {
         say_memory(pod);
     } else if (strcmp(reason, "StartError") == 0 || strcmp(reason, "ContainerCannotRun") == 0) {
         end_with(pod, POD_NOT_STARTED);
-        say_with(pod, "the container cannot be started", message);
+        say_not_started(pod, "the container", "cannot be started", message);
     } else if ((number > 0 && number <= SIGNALS_MOST) || by_code > 0) {
         /* Runtimes tell a signal as 128 and its number. */
         end_with(pod, POD_SIGNALLED);
@@ -264,7 +291,7 @@ static bool take_waiting(struct pod *pod, const struct node *container, const ch
             say(pod, "the image %.120s %s%s%.200s", image[0] ? image : "of the pod", row->sentence,
                 message[0] ? ": " : "", message);
         else
-            say(pod, "%s %s%s%.240s", who, row->sentence, message[0] ? ": " : "", message);
+            say_not_started(pod, who, row->sentence, message);
         return true;
     }
     return false;
