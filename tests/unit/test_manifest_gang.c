@@ -15,7 +15,7 @@ static void what_kueue_places_says_so_and_one_pod_alone_is_no_group(void **unuse
         AUTO_PTR(plan) plan = NULL;
         AUTO_PTR(settings) settings = NULL;
         struct found_pod pods[4];
-        char file[256], count[8];
+        char file[256], count[16];
 
         snprintf(file, sizeof file,
                  HEAD "framework: pytorch\nbuild: {image: b}\n"

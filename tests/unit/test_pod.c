@@ -241,6 +241,20 @@ static void a_shim_that_its_node_does_not_start_is_told_with_the_way_out(void **
     }
 }
 
+static void a_pod_whose_place_kueue_takes_back_is_told_so(void **state) {
+    struct pod pod = read_pod(
+        ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"", "n",
+        "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"TerminationTarget\",\"status\":"
+        "\"True\","
+        "\"reason\":\"WorkloadEvicted\",\"message\":\"Preempted to accommodate a workload\"}]}");
+
+    (void)state;
+    assert_int_equal(pod.if_gone, POD_EVICTED);
+    pod_vanished(&pod);
+    assert_int_equal(pod.end, POD_EVICTED);
+    says(&pod, "Kueue took the pod's place back");
+}
+
 static void an_exit_is_its_code(void **state) {
     struct pod pod = ended(0, "Completed");
 
@@ -484,6 +498,7 @@ int main(void) {
         CASE(an_image_that_would_be_root_where_none_may_be_is_hopeless),
         CASE(a_deadline_is_told_as_one),
         CASE(a_shim_that_its_node_does_not_start_is_told_with_the_way_out),
+        CASE(a_pod_whose_place_kueue_takes_back_is_told_so),
         CASE(an_exit_is_its_code),
         CASE(a_signal_is_told_as_a_signal),
         CASE(a_memory_limit_is_told_with_its_size),

@@ -123,7 +123,9 @@ static const struct reason_row disruptions[] = {
     { "TerminationByKubelet", POD_EVICTED, "the node evicted the pod" },
     { "DeletionByTaintManager", POD_NODE_LOST, "the node of the pod is lost or was closed to it" },
     { "DeletionByPodGC", POD_NODE_LOST, "the node of the pod is gone" },
-    { "StoppedByKueue", POD_EVICTED, "its queue took the pod back" },
+    { "WorkloadEvicted", POD_EVICTED, "Kueue took the pod's place back" },
+    { "WorkloadDeleted", POD_DELETED, "somebody deleted Kueue's Workload of the pod" },
+    { "NotAdmitted", POD_EVICTED, "Kueue took the pod's place back" },
     { "*", POD_EVICTED, "the cluster took the pod away" },
 };
 
