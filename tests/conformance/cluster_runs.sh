@@ -10,8 +10,11 @@ on_cluster() {
     MYELIN_HOME="$SCRATCH/home/.myelin" MYELIN_CONFORMANCE_MARK="$MARK" cluster enter "$MYELIN" "$@" >out 2>err
     status=$?
 }
-# submit FILE [OPTION...]: runs it in the namespace of the law.
-submit() { on_cluster run --plain --on kubernetes --namespace "$namespace" "$@"; }
+# submit FILE [OPTION...]: runs it in the namespace of the law, with the rights that are documented and no others.
+submit() {
+    as_runner
+    on_cluster run --plain --on kubernetes --namespace "$namespace" --kubeconfig "$SCRATCH/runner" "$@"
+}
 
 # job FRAMEWORK COMMAND: a master, two workers, and a parameter server where there are any.
 job() {
@@ -93,8 +96,9 @@ leave_alone() {
 
 # -- what it may do
 
-# as_runner: makes the file `runner`, a kubeconfig of an account that has the rights of docs/kubernetes.md and no others.
+# as_runner: makes the file `runner`, once, a kubeconfig of an account that has the rights of docs/kubernetes.md and no others.
 as_runner() {
+    [ ! -f "$SCRATCH/runner" ] || return 0
     "$TESTS/conformance/rights.py" "$backend" "$TESTS/../docs/kubernetes.md" >role.json || fail "no rights are documented"
     kubectl create serviceaccount runner >/dev/null && kubectl create -f role.json >/dev/null &&
         kubectl create rolebinding runner --role runner --serviceaccount "$namespace:runner" >/dev/null || fail "the account cannot be made"
@@ -102,13 +106,12 @@ as_runner() {
     kubectl config view --raw --flatten --minify -o json | python3 -c 'import json, sys
 config = json.load(sys.stdin)
 config["users"][0]["user"] = {"token": open("token").read().strip()}
-json.dump(config, open("runner", "w"))' || fail "the kubeconfig cannot be made"
+json.dump(config, open(sys.argv[1], "w"))' "$SCRATCH/runner" || fail "the kubeconfig cannot be made"
 }
 
 expect_the_documented_rights_to_do() {
-    as_runner
     job pytorch 'echo up; sleep 3; if [ "$RANK" = 1 ]; then exit 5; fi; sleep 300'
-    submit job.yml --grace 1 --kubeconfig runner
+    submit job.yml --grace 1
     expect_status 5
     expect_blamed worker.0
     expect_out 'up$'

@@ -34,6 +34,7 @@ settings() { mkdir -p "$SCRATCH/home/.myelin" && echo "kubernetes: {$1}" >"$SCRA
 
 # submit_at_once N FILE: in the background, each with a number of its own, and all of them in the same moment.
 submit_at_once() {
+    as_runner
     local i
     for ((i = 1; i <= $1; i++)); do
         (mkdir "at_once.$i" && cd "at_once.$i" && submit "../$2" --grace 1 -d && [ "$status" = 0 ] || { cat err; echo "not submitted"; }) &

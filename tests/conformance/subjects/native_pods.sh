@@ -60,15 +60,16 @@ test_horovod_runs_in_pods_and_sees_what_it_sees_here() {
     expect_environments horovod master.0 worker.0 worker.1
 }
 
-# They meet at the shim of the master.
+# They meet at the shim of the master; those of all bring their metrics.
 test_horovod_trains_in_pods() {
     load_training
     in_namespace horovod
-    sed 's/^framework: horovod/&\nbackend: native/; s/n_workers: 3/n_workers: 1/' examples/horovod/polyaxonfile.yml >job.yml
-    submit job.yml --image myelin.test/mpi:1 -P epochs=3
+    bring_sdk
+    train_with_sdk horovod 3
     expect_status 0
     expect_out '^master\.0 .*rank 0 of 2: weights equal$'
     expect_out '^worker\.0 .*rank 1 of 2: weights equal$'
+    expect_metrics_of_a_training master.0 worker.0
     expect_nothing_left
 }
 
@@ -96,11 +97,13 @@ test_pytorch_trains_in_pods() {
 
 # -- what each index is given
 
-expect_of_pod() { # task path value
-    local found
-    found=$(kubectl get pods -l "myelin/role=${1%.*},myelin/index=${1#*.}" -o "jsonpath={.items[0]$2}")
-    [ "$found" = "$3" ] || fail "$1 has '$found' at $2, not '$3'"
+expect_of_pod() { # task path value [run]
+    local found run
+    run=${4:+,myelin/run=$(run_uuid "$4")}
+    found=$(kubectl get pods -l "myelin/role=${1%.*},myelin/index=${1#*.}$run" -o "jsonpath={.items[0]$2}")
+    [ "$found" = "$3" ] || fail "$1${4:+ of run $4} has '$found' at $2, not '$3'"
 }
+run_uuid() { myelin status "$1" --json && sed -n 's/^ *"uuid": "\(.*\)",$/\1/p' out; }
 
 test_each_index_has_the_resources_and_the_place_that_the_file_gives_it() {
     local memory='.spec.containers[0].resources.limits.memory' node
@@ -144,7 +147,148 @@ EOF
     expect_nothing_left
 }
 
+test_each_framework_gives_each_index_its_own_resources() {
+    local memory='.spec.containers[0].resources.limits.memory' frameworks=(tensorflow pytorch mxnet horovod) run=0 framework servers
+    in_namespace frameworks
+    for framework in "${frameworks[@]}"; do
+        servers=
+        case $framework in tensorflow | mxnet) servers=$'\n    n_ps: 2\n    ps: [{index: 1, resources: {memory: {limits: 40}}}]' ;; esac
+        cat >"$framework.yml" <<EOF
+version: 1
+kind: experiment
+backend: native
+framework: $framework
+build: {image: "myelin.test/small:1"}
+environment:
+  resources: {memory: {limits: 48}}
+  replicas:
+    n_workers: 2
+    worker: [{index: 0, resources: {memory: {limits: 32}}}, {index: 1, resources: {memory: {limits: 36}, cpu: {requests: 0.05}}}]$servers
+run: {cmd: sleep 300}
+EOF
+        submit "$framework.yml" --grace 1 -d
+        expect_status 0
+    done
+    wait_for 120 "the tasks of all" all_up 16
+    for framework in "${frameworks[@]}"; do
+        run=$((run + 1))
+        expect_of_pod master.0 "$memory" 48Mi $run
+        expect_of_pod worker.0 "$memory" 32Mi $run
+        expect_of_pod worker.0 '.spec.containers[0].resources.requests.cpu' '' $run
+        expect_of_pod worker.1 "$memory" 36Mi $run
+        expect_of_pod worker.1 '.spec.containers[0].resources.requests.cpu' 50m $run
+        case $framework in
+        tensorflow | mxnet)
+            expect_of_pod ps.0 "$memory" '' $run
+            expect_of_pod ps.1 "$memory" 40Mi $run
+            ;;
+        esac
+    done
+    on_cluster stop 1 2 3 4
+    expect_status 0
+    expect_nothing_left
+}
+
+# A volume with one file, which every node sees.
+claim() { # name
+    mkdir -p "$SCRATCH/data/part" && echo of the data >"$SCRATCH/data/part/words"
+    cat >claim.yml <<EOF
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: "$namespace-$1"}
+spec:
+  capacity: {storage: 1Mi}
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  claimRef: {namespace: "$namespace", name: $1}
+  hostPath: {path: "$SCRATCH/data"}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: $1}
+spec: {accessModes: [ReadWriteMany], storageClassName: "", resources: {requests: {storage: 1Mi}}, volumeName: "$namespace-$1"}
+EOF
+    apply claim.yml
+}
+accelerators() { # add|remove node
+    cluster kubectl patch node "$2" --subresource=status --type=json \
+        -p "[{\"op\": \"$1\", \"path\": \"/status/capacity/example.org~1accelerator\", \"value\": \"2\"}]" >/dev/null
+}
+
+test_each_index_finds_what_else_the_file_gives_it() {
+    local node said
+    in_namespace everything
+    node=$(kubectl get nodes -o 'jsonpath={.items[1].metadata.name}')
+    accelerators add "$node" || fail "no accelerators"
+    { kubectl create serviceaccount trainer && kubectl create secret generic token --from-literal=TOKEN=t0 &&
+        kubectl create secret generic other --from-literal=OTHER=o1 && kubectl create configmap proxy --from-literal=PROXY=p2 &&
+        kubectl create secret docker-registry registry --docker-username=u --docker-password=p; } >/dev/null || fail "not all is there"
+    claim set
+    settings 'shm: 48, gpu_resource: example.org/accelerator, data: {set: {claim: set, sub_path: part, read_only: true}}'
+    cat >job.yml <<EOF
+version: 1
+kind: experiment
+backend: native
+framework: pytorch
+build: {image: "myelin.test/small:1"}
+environment:
+  service_account: trainer
+  image_pull_secrets: [registry]
+  secret_refs: [token]
+  config_map_refs: [proxy]
+  replicas:
+    n_workers: 2
+    worker:
+      - index: 1
+        resources: {gpu: {requests: 1, limits: 1}}
+        data_refs: [set]
+        secret_refs: [other]
+        tolerations: [{key: special, operator: Exists}]
+        affinity:
+          nodeAffinity:
+            requiredDuringSchedulingIgnoredDuringExecution:
+              nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$node]}]}]
+run:
+  cmd: |
+    echo "token=\$TOKEN other=\$OTHER proxy=\$PROXY shm=\$(df -k /dev/shm | awk 'NR == 2 { print \$2 }') data=\$(cat /data/set/words 2>&1)"; sleep 300
+EOF
+    submit job.yml --grace 1 -d
+    expect_status 0
+    wait_for 90 "the tasks" all_up 3
+    expect_of_pod master.0 '.spec.serviceAccountName' trainer
+    expect_of_pod master.0 '.spec.imagePullSecrets[*].name' registry
+    expect_of_pod worker.0 '.spec.serviceAccountName' default
+    expect_of_pod worker.0 '.spec.imagePullSecrets[*].name' ''
+    expect_of_pod worker.0 '.spec.containers[0].resources.limits' ''
+    expect_of_pod worker.1 '.spec.containers[0].resources.limits.example\.org/accelerator' 1
+    expect_of_pod worker.1 '.spec.tolerations[?(@.key=="special")].operator' Exists
+    expect_of_pod worker.0 '.spec.tolerations[?(@.key=="special")].operator' ''
+    expect_of_pod worker.1 '.spec.nodeName' "$node"
+    wait_for 30 "the words of all" all_have_spoken
+    said=$(home_run)/logs
+    grep -qx 'token=t0 other= proxy=p2 shm=49152 data=.*No such file.*' "$said/master.0.log" || fail "master.0 said $(cat "$said/master.0.log")"
+    grep -qx 'token= other= proxy= shm=49152 data=.*No such file.*' "$said/worker.0.log" || fail "worker.0 said $(cat "$said/worker.0.log")"
+    grep -qx 'token= other=o1 proxy= shm=49152 data=of the data' "$said/worker.1.log" || fail "worker.1 said $(cat "$said/worker.1.log")"
+    on_cluster stop 1
+    expect_status 0
+    expect_nothing_left
+    accelerators remove "$node"
+    kubectl delete pvc set --wait=false >/dev/null && cluster kubectl delete pv "$namespace-set" --wait=false >/dev/null
+}
+all_have_spoken() { [ "$(grep -ls token= "$(home_run)"/logs/*.log | wc -l)" = 3 ]; }
+
 # -- what goes wrong
+
+test_a_run_beyond_its_deadline_is_ended_by_the_cluster() {
+    in_namespace deadline
+    settings 'deadline: 5'
+    job pytorch 'echo up; sleep 300'
+    submit job.yml --grace 1
+    expect_status 125
+    expect_out 'up$'
+    expect_err 'was lost: the pod ran longer than the cluster lets it'
+    expect_nothing_left
+}
 
 test_the_task_that_failed_first_is_named_with_its_code() { expect_the_first_failure_to_be_named; }
 
@@ -230,28 +374,34 @@ settings() { mkdir -p "$SCRATCH/home/.myelin" && printf 'kubernetes: {%s}\n' "$1
 bring_sdk() {
     kubectl create configmap sdk --from-literal="SDK=$(tar cz --exclude=_native.c -C "$TESTS/../sdk/python" myelin | base64 -w0)" >/dev/null || fail "no package"
 }
-train_with_sdk() { # epochs
-    sed "s/^framework: pytorch/&\nbackend: native/; s/n_workers: 3/n_workers: 1\n    default_worker: {config_map_refs: [sdk]}/" examples/pytorch/polyaxonfile.yml |
+train_with_sdk() { # framework epochs
+    sed "s/^framework: .*/&\nbackend: native/; s/n_workers: 3/n_workers: 1\n    default_worker: {config_map_refs: [sdk]}/" "examples/$1/polyaxonfile.yml" |
         sed "s/^environment:/&\n  config_map_refs: [sdk]/; s#cmd: #&echo \$SDK | base64 -d | tar xz -C /tmp; PYTHONPATH=/tmp #" >job.yml
-    submit job.yml --image myelin.test/pytorch:1 -P epochs="$1"
+    submit job.yml --image myelin.test/training:1 -P epochs="$2"
+}
+
+# expect_metrics_of_a_training TASK...: each logged its start and three epochs, and learned.
+expect_metrics_of_a_training() {
+    myelin metrics 1 --json
+    cp out metrics.json
+    python3 - "$@" <<'EOF' || fail "the metrics are not those that were logged"
+import json, sys
+series = {(entry["name"], entry["task"]): entry for entry in json.load(open("metrics.json"))}
+for task in sys.argv[1:]:
+    loss = series["loss", task]
+    assert loss["count"] == 4 and loss["last"] < loss["max"], loss
+    assert series["accuracy", task]["count"] == 4
+EOF
 }
 
 test_metrics_of_a_training_in_pods_are_those_of_the_run() {
     load_training
     in_namespace metrics
     bring_sdk
-    train_with_sdk 3
+    train_with_sdk pytorch 3
     expect_status 0
     expect_learned_in_part
-    myelin metrics 1 --json
-    cp out metrics.json
-    python3 - <<'EOF' || fail "the metrics are not those that were logged"
-import json
-series = {(entry["name"], entry["task"]): entry for entry in json.load(open("metrics.json"))}
-loss = series["loss", "master.0"]
-assert loss["count"] == 4 and loss["last"] < loss["max"], loss
-assert series["accuracy", "master.0"]["count"] == 4
-EOF
+    expect_metrics_of_a_training master.0
     ls "$(home_run)/outputs" | grep -q . || fail "no outputs came"
     expect_nothing_left
 }
@@ -325,7 +475,7 @@ test_without_the_right_to_ask_pods_the_logs_come_and_the_loss_is_told() {
     kubectl get role runner -o json | python3 -c 'import json, sys; role = json.load(sys.stdin); role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["pods/proxy"]]; print(json.dumps(role))' |
         kubectl apply -f - >/dev/null 2>&1 || fail "the right cannot be taken"
     job pytorch 'echo line of $RANK'
-    submit job.yml --kubeconfig runner
+    submit job.yml
     expect_status 0
     expect_out '^worker\.1 .*line of 2$'
     expect_err 'cannot be asked for what their tasks leave'
