@@ -9,6 +9,7 @@
 programs="kubernetes         .
           training-operator  github.com/kubeflow/training-operator/cmd/training-operator.v1
           mpi-operator       github.com/kubeflow/mpi-operator/cmd/mpi-operator
+          kueue              .
           coredns            ."
 # What only those build who ask for nodes that are not there.
 simulator="kwok              sigs.k8s.io/kwok/cmd/kwok"
@@ -76,13 +77,21 @@ compile() { # name what
     say "$1 took $((SECONDS - started)) s"
 }
 
+# The module that a program's manifests are in, and where.
+manifests_of() { # program
+    case $1 in
+    *-operator) echo "github.com/kubeflow/$1" manifests ;;
+    kueue) echo sigs.k8s.io/kueue config/components/crd/bases ;;
+    esac
+}
+
 # Keeps the manifests that are in an operator's module.
-keep_manifests() { # operator
-    local folder=$cache/manifests/$1
-    [ -d "$here/operators/$1" ] || return 0
+keep_manifests() { # program
+    local folder=$cache/manifests/$1 module where
+    read -r module where < <(manifests_of "$1") || return 0
     rm -rf "$folder"
     mkdir -p "$folder"
-    cp -r --no-preserve=mode "$(cd "$cache/go/source/$1" && "$go" list -m -f '{{.Dir}}' "github.com/kubeflow/$1")/manifests" \
+    cp -r --no-preserve=mode "$(cd "$cache/go/source/$1" && "$go" list -m -f '{{.Dir}}' "$module")/$where" \
         "$folder/upstream" || die "the module of $1 has no manifests"
 }
 

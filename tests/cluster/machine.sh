@@ -296,6 +296,26 @@ mpi_operator() {
     rolled_out kubeflow training-operator
 }
 
+# kueue: as a part beside the control plane, whose webhooks the API server reaches at once, and not as pods of its own.
+kueue() {
+    local file authority
+    [ ! -x "$state/parts/kueue" ] || { start_part kueue; wait_until 60 "Kueue" kueue_is_ready; return; }
+    mkdir -p "$state/kueue"
+    (cd "$pki" && certificate kueue /O=system:masters/CN=kueue IP:10.244.1.1 && cp kueue.crt "$state/kueue/tls.crt" &&
+        cp kueue.key "$state/kueue/tls.key") >>"$state/log/certificates" 2>&1 || die "no certificate for Kueue; see $state/log/certificates"
+    authority=$(base64 -w0 "$pki/ca.crt")
+    for file in kueue.yaml kueue-webhooks.yaml; do
+        sed "s,@CERTIFICATE@,$state/kueue,; s,@AUTHORITY@,$authority," "$here/config/$file" >"$state/kueue/$file"
+    done
+    apply "$cache/manifests/kueue/upstream"
+    established workloads.kueue.x-k8s.io
+    kubectl_here create namespace kueue-system >>"$state/log/operators" 2>&1
+    part kueue 1 "$cache/bin/kueue" --kubeconfig="$pki/kueue.kubeconfig" --config="$state/kueue/kueue.yaml"
+    wait_until 60 "Kueue" kueue_is_ready
+    apply "$state/kueue/kueue-webhooks.yaml"
+}
+kueue_is_ready() { part_lives kueue && exec 3<>/dev/tcp/10.244.1.1/9443; }
+
 # -- nodes that are not there
 
 # A node of kwok: its label is what a pod selects it by, its taint keeps away all that do not.
