@@ -252,7 +252,7 @@ static void a_pod_whose_place_kueue_takes_back_is_told_so(void **state) {
     assert_int_equal(pod.if_gone, POD_EVICTED);
     pod_vanished(&pod);
     assert_int_equal(pod.end, POD_EVICTED);
-    says(&pod, "Kueue took the pod's place back");
+    says(&pod, "Kueue took the pod's place back: Preempted to accommodate a workload");
 }
 
 static void an_exit_is_its_code(void **state) {
@@ -388,11 +388,7 @@ static void a_pod_that_vanishes_ended_by_what_was_done_to_it(void **state) {
     pod_vanished(&pod);
     assert_int_equal(pod.end, POD_EVICTED);
     says(&pod, "the pod was evicted, as when a node is drained");
-    /* Queues have a condition of their own, and reasons are added with each release. */
-    pod = taken_away("TerminationTarget", "StoppedByKueue", "Preempted to accommodate a workload");
-    pod_vanished(&pod);
-    assert_int_equal(pod.end, POD_EVICTED);
-    says(&pod, "its queue took the pod back: Preempted to accommodate a workload");
+    /* Reasons are added with each release. */
     pod = taken_away("DisruptionTarget", "SomethingNew", "make way");
     pod_vanished(&pod);
     assert_int_equal(pod.end, POD_EVICTED);
