@@ -67,7 +67,8 @@ enum cgroup_search {
 
 /* How many groups of that name there are in the tree of the controller; NULL: in the unified
  * tree. A directory that cannot be looked into for want of descriptors counts as one: who takes
- * what is not known for nothing gives away what a run holds. A dead run may have stood anywhere: in another session, in a scope of its own. */
+ * what is not known for nothing gives away what a run holds. A dead run may have stood anywhere: in
+ * another session, in a scope of its own. */
 unsigned cgroup_places_holding(const struct cgroup_places *places, const char *controller,
                                const char *name, enum cgroup_search search);
 
