@@ -38,10 +38,11 @@ part() {
     start_part "$name"
 }
 
+# What is locked for its start is not so for as long as it runs.
 start_part() { # name
     [ -x "$state/parts/$1" ] || die "no part '$1'; there are: $(list_parts)"
     ! part_lives "$1" || return 0
-    setsid "$state/parts/$1" >>"$state/log/$1" 2>&1 </dev/null &
+    setsid "$state/parts/$1" >>"$state/log/$1" 2>&1 </dev/null 9>&- &
     echo $! >"$state/parts/$1.pid"
 }
 
