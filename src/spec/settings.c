@@ -242,7 +242,7 @@ static void take_placing(struct decoder *decoder, const struct kubernetes_fields
         diag_help(diag_error(decoder->diags, node_place(&fields->gang.at->value),
                              "gangs are placed by Kueue's `queue` or as a `gang`, not by both"),
                   "leave one of them out");
-    out->placement_patience_s = fields->placement_patience.value;
+    out->placement_patience_s = int_or(fields->placement_patience, out->placement_patience_s);
 }
 
 static void take_kubernetes(struct decoder *decoder, const struct kubernetes_fields *fields,

@@ -70,6 +70,37 @@ static void an_empty_file_says_nothing(void **state) {
     }
 }
 
+/* Each field of a new file, alone, and those that it leaves out as where there is no file. */
+static void what_a_section_leaves_out_is_as_without_it(void **state) {
+    static const char *const sections[] = {
+        "kubernetes: {namespace: ada}\n",  "kubernetes: {deadline: 5}\n",
+        "kubernetes: {shim: true}\n",      "kubernetes: {}\n",
+        "kubernetes: {scheduler: mine}\n",
+    };
+    struct settings *without = settings_new();
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+        struct reading r = read_text(sections[i]);
+        const struct kubernetes_settings *k, *none = &without->kubernetes;
+
+        assert_non_null(r.settings);
+        k = &r.settings->kubernetes;
+        assert_int_equal(k->placement_patience_s, none->placement_patience_s);
+        assert_int_equal(k->linger_s, none->linger_s);
+        assert_int_equal(k->log_limit_mib, none->log_limit_mib);
+        assert_int_equal(k->shm_mib, none->shm_mib);
+        assert_int_equal(k->user, none->user);
+        assert_int_equal(k->group, none->group);
+        assert_int_equal(k->has_shim, none->has_shim);
+        assert_string_equal(k->architecture, none->architecture);
+        assert_string_equal(k->gpu_resource, none->gpu_resource);
+        assert_string_equal(k->tpu_resource, none->tpu_resource);
+        reading_release(&r);
+    }
+    settings_free(without);
+}
+
 static void every_field_reaches_the_settings(void **state) {
     struct reading r = read_text(
         "runs_on: kubernetes\n"
@@ -200,6 +231,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_file_runs_stay_here_and_devices_have_their_usual_names),
         cmocka_unit_test(an_empty_file_says_nothing),
+        cmocka_unit_test(what_a_section_leaves_out_is_as_without_it),
         cmocka_unit_test(every_field_reaches_the_settings),
         cmocka_unit_test(a_gang_goes_to_its_scheduler_or_to_a_queue),
         cmocka_unit_test(a_mistake_is_told_with_its_place),
