@@ -10,6 +10,7 @@ import urllib.parse
 import pytest
 
 from shapes import assert_shape
+from test_recovery import kill_both
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/team/leases"
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
@@ -322,3 +323,13 @@ def test_a_kill_while_the_cluster_is_away_ends_and_says_what_it_leaves_behind(sc
     status = json.loads(say(scenario, "status", run, "--json"))
     assert (status["status"], status["left_nothing"]) == ("stopped", False)
     assert "could not be reached" in status["left"]
+
+
+def test_a_gang_that_nobody_watches_any_more_is_stopped_whole(scenario, make_cluster):
+    cluster = make_cluster(room=1)
+    run = begin(scenario, gang(scenario, workers=1))
+    wait_until("it has its turn", lambda: NO_ROOM in say(scenario, "status", run))
+    kill_both(scenario, run)
+    ended = scenario.finish(scenario.start("stop", run), 60)
+    assert ended.status == 0 and "left behind" not in ended.err, ended
+    assert not [path for path in cluster.objects if "/pods/" in path or "/configmaps/" in path]

@@ -417,9 +417,10 @@ static int launch(struct backend *backend, const struct gang *gang, struct error
     g->gang = *gang;
     tasks_init(g);
     g->launched_us = g->looked_us = clock_monotonic_us();
+    g->has_past = cursors_open(&g->cursors, g->facts->logs, CURSORS_API) == CURSORS_OF_BEFORE ||
+                  g->facts->was_submitted;
     /* Who follows a process that was let in waits where that one would. */
-    if (cursors_open(&g->cursors, g->facts->logs, CURSORS_API) == CURSORS_OF_BEFORE ||
-        g->facts->was_submitted || g->facts->number > 0)
+    if (g->has_past || g->facts->number > 0)
         api_was_let_in(g->api);
     if (g->facts->was_submitted) {
         struct error none;
@@ -443,6 +444,8 @@ static void stop(struct backend *backend, enum stop_manner manner, uint32_t grac
     if (g->stage == STAGE_ASKING) {
         api_cancel(g->call);
         g->call = NULL;
+        if (g->has_past)
+            begin_watching(g); /* we have made nothing, but who was here before us may have */
     }
     if (manner == STOP_AT_ONCE && g->killed_us == 0) {
         g->killed_us = clock_monotonic_us();

@@ -72,7 +72,7 @@ struct pods_form {
 };
 
 enum stage {
-    STAGE_ASKING, /* nothing is made */
+    STAGE_ASKING, /* we have made nothing */
     STAGE_MAKING,
     STAGE_WATCHING,
     STAGE_DELETING,
@@ -105,6 +105,8 @@ struct pod_gang {
     /* By which the shims of the pods know us; "": they have none. */
     char shim_key[SHIM_KEY_TEXT];
     bool is_shim_denied; /* they have, for the tasks to meet, but we may not ask them */
+
+    bool has_past; /* a process before this one was at work on the attempt */
 
     enum stage stage;
     struct api_call *call; /* that asks or deletes */
