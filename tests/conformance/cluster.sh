@@ -5,7 +5,7 @@
 # Most of what a cluster does is waiting: there are two of them, each a lane, and a subject that names none before it reads this file is of the first.
 lane=${lane:-cluster}
 shared=cluster
-packages="containerd runc containernetworking-plugins busybox-static iptables conntrack openssl iproute2
+packages="containerd runc containernetworking-plugins busybox-static iptables conntrack openssl iproute2 procps
     python3-pip python3-torch python3-numpy python3-typing-extensions python3-yaml python3-six python3-psutil
     python3-cloudpickle python3-cffi python3-packaging openssh-client openmpi-bin libwrap0"
 
