@@ -258,7 +258,8 @@ def run_meson(build, names):
         sanitizers = Sanitizers(scratch)
         environment = dict(os.environ, **(sanitizers.environment() if build.sanitized else {}))
         status, output = run_limited(
-            ["meson", "test", "-C", build.directory, "--no-rebuild", "--logbase", log, *names],
+            ["meson", "test", "-C", build.directory, "--no-rebuild", "--logbase", log, "--num-processes",
+             str(3 * (os.cpu_count() or 1)), *names],  # some of them wait more than they work
             env=environment)
         records = [json.loads(line) for line in read_if_there(path).splitlines()]
         results = [r for test in records for r in results_of_meson_test(test)]
