@@ -196,6 +196,51 @@ static void a_plugin_that_fails_after_it_has_worked_is_asked_until_it_works(void
     arena_release(&arena);
 }
 
+static void log_in(struct fixture *f, const char *path, const char *token) {
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fprintf(file,
+            "current-context: c\ncontexts:\n- {name: c, context: {cluster: k, user: u}}\n"
+            "clusters:\n- {name: k, cluster: {server: 'http://127.0.0.1:%u'}}\n"
+            "users:\n- {name: u, user: {token: %s}}\n",
+            peer_port(f->peer), token);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* From the loop, as by a user who sees the trouble. */
+static void on_trouble_log_in(void *context, const struct error *err) {
+    struct fixture *f = context;
+    char path[128];
+
+    on_trouble(f, err);
+    snprintf(path, sizeof path, "%s/config", f->directory);
+    log_in(f, path, "second");
+}
+
+static void who_logs_in_again_is_let_in_again(void **state) {
+    struct fixture *f = *state;
+    struct kubeconfig config;
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/config", f->directory);
+    log_in(f, path, "first");
+    if (kubeconfig_find(&(struct kubeconfig_request){ .file = path }, &config, &f->err))
+        fail_msg("%s", f->err.message);
+    peer_say(f->peer, 200, "", POD);
+    for (int i = 0; i < TRIES + 1; i++)
+        peer_say(f->peer, 401, "", STATUS(401, "Unauthorized", "Unauthorized"));
+    peer_say(f->peer, 200, "", POD);
+    connect_with(f, config);
+    get(f);
+    api_insist(begin(f), on_trouble_log_in, f);
+    run_until(f->loop, &f->is_done);
+    assert_int_equal(f->err.code, ERROR_NONE);
+    assert_int_equal(f->n_troubles, 1);
+    assert_non_null(strstr(peer_request(f->peer, TRIES + 1), "Bearer first\r\n"));
+    assert_non_null(strstr(peer_request(f->peer, TRIES + 2), "Bearer second\r\n"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -204,6 +249,7 @@ int main(void) {
         CASE(what_is_refused_is_not_insisted_on),
         CASE(who_was_never_let_in_does_not_insist),
         CASE(a_plugin_that_fails_after_it_has_worked_is_asked_until_it_works),
+        CASE(who_logs_in_again_is_let_in_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

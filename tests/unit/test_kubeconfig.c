@@ -222,9 +222,45 @@ static void files_of_the_list_that_are_not_there_are_passed_over(void **state) {
     assert_string_equal(config.certificate.data, "CRT");
     assert_int_equal(config.key.len, 3);
     assert_string_equal(config.namespace, "other");
+    assert_false(kubeconfig_renew(&config));
     put("key", "RENEWED");
-    assert_int_equal(kubeconfig_load_blobs(&config, &err), 0);
+    assert_true(kubeconfig_renew(&config));
     assert_string_equal(config.key.data, "RENEWED");
+    assert_string_equal(config.certificate.data, "CRT");
+    assert_string_equal(config.namespace, "other");
+    assert_false(kubeconfig_renew(&config));
+}
+
+static void who_logs_in_again_is_known_by_the_new_token(void **state) {
+    const char *path = put("one", USER("{token: first}"));
+
+    (void)state;
+    unsetenv("KUBECONFIG");
+    if (kubeconfig_find(&(struct kubeconfig_request){ .file = path }, &config, &err))
+        fail_msg("%s", err.message);
+    put("one", USER("{token: second}"));
+    assert_true(kubeconfig_renew(&config));
+    assert_string_equal(config.token, "second");
+    put("one", USER("{username: me, password: it}"));
+    assert_true(kubeconfig_renew(&config));
+    assert_null(config.token);
+    assert_string_equal(config.password, "it");
+}
+
+static void what_another_server_user_or_no_file_says_is_not_taken(void **state) {
+    const char *path = put("one", USER("{token: first}"));
+
+    (void)state;
+    if (kubeconfig_find(&(struct kubeconfig_request){ .file = path }, &config, &err))
+        fail_msg("%s", err.message);
+    config.server = "https://elsewhere";
+    put("one", USER("{token: second}"));
+    assert_false(kubeconfig_renew(&config));
+    put("one", "half of a {file");
+    assert_false(kubeconfig_renew(&config));
+    unlink(path);
+    assert_false(kubeconfig_renew(&config));
+    assert_string_equal(config.token, "first");
 }
 
 static void a_file_that_was_asked_for_has_to_be_there(void **state) {
@@ -364,6 +400,8 @@ int main(void) {
         TEXT(mistakes_are_told_with_their_place),
         TEXT(no_mistake_shows_a_secret),
         FILES(files_of_the_list_that_are_not_there_are_passed_over),
+        FILES(who_logs_in_again_is_known_by_the_new_token),
+        FILES(what_another_server_user_or_no_file_says_is_not_taken),
         FILES(a_file_that_was_asked_for_has_to_be_there),
         FILES(a_certificate_that_is_missing_is_named),
         FILES(without_any_way_in_the_ways_are_named),

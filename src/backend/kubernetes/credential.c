@@ -204,16 +204,14 @@ int credential_prepare(struct credential *credential, enum credential_state *sta
 
 bool credential_spoil(struct credential *credential, uint32_t generation) {
     const struct kubeconfig *config = credential->config;
-    struct error err;
 
     if (generation != credential->generation)
         return true; /* renewed since */
-    if (!config->exec && !config->token_file && !config->certificate.file)
-        return false;
-    /* A certificate that was renewed in place; where it cannot be read, the old one stays. */
-    if (config->certificate.file && kubeconfig_load_blobs(credential->config, &err) == 0)
+    if (!config->exec && kubeconfig_renew(credential->config))
         credential->generation++;
-    if (config->token_file)
+    else if (!config->exec && !config->token_file)
+        return false;
+    if (!config->exec)
         forget(credential);
     credential->made_us = 0;
     return true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who we are for an API server, kept current: a token that never changes, one that stands in a file
- * and is replaced there, a certificate, or what a plugin says and until when.
+ * Who we are for an API server, kept current: a token, a password or a certificate, of the
+ * kubeconfig or in files of their own, all of which may be replaced there, or what a plugin says
+ * and until when.
  *
  * Before a request: credential_prepare. If it has to wait for a plugin, `ready` comes once, from
  * the loop. After a 401: credential_spoil, which says whether another try can differ, and then

@@ -578,6 +578,8 @@ int kubeconfig_find(const struct kubeconfig_request *request, struct kubeconfig 
     for (size_t i = 0; i < n; i++)
         wipe(texts[i].text, texts[i].len);
     arena_release(&arena);
+    if (status == 0 && request->file)
+        made.asked_file = arena_text(&made.arena, request->file, strlen(request->file));
     if (status == 0 && request->namespace)
         made.namespace = arena_text(&made.arena, request->namespace, strlen(request->namespace));
     if (status == 0 && kubeconfig_load_blobs(&made, err)) {
@@ -587,6 +589,50 @@ int kubeconfig_find(const struct kubeconfig_request *request, struct kubeconfig 
     if (status == 0)
         *out = made;
     return status;
+}
+
+static bool is_same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The old text is wiped. */
+static bool renew_text(struct arena *arena, const char **text, const char *now) {
+    if (is_same_text(*text, now))
+        return false;
+    wipe_text(*text);
+    *text = now ? arena_text(arena, now, strlen(now)) : NULL;
+    return true;
+}
+
+static bool renew_blob(struct arena *arena, struct kubeconfig_blob *blob,
+                       const struct kubeconfig_blob *now) {
+    if (blob->len == now->len && (now->len == 0 || memcmp(blob->data, now->data, now->len) == 0))
+        return false;
+    wipe(blob->data, blob->len);
+    blob->data = now->len ? arena_text(arena, now->data, now->len) : NULL;
+    blob->len = now->len;
+    return true;
+}
+
+bool kubeconfig_renew(struct kubeconfig *config) {
+    const struct kubeconfig_request request = { .file = config->asked_file,
+                                                .context = config->context };
+    struct kubeconfig now = { 0 };
+    struct error ignored;
+    bool is_other = false;
+
+    if (kubeconfig_find(&request, &now, &ignored))
+        return false;
+    if (is_same_text(config->server, now.server) &&
+        is_same_text(config->user_name, now.user_name)) {
+        is_other |= renew_text(&config->arena, &config->token, now.token);
+        is_other |= renew_text(&config->arena, &config->username, now.username);
+        is_other |= renew_text(&config->arena, &config->password, now.password);
+        is_other |= renew_blob(&config->arena, &config->certificate, &now.certificate);
+        is_other |= renew_blob(&config->arena, &config->key, &now.key);
+    }
+    kubeconfig_release(&now);
+    return is_other;
 }
 
 void kubeconfig_release(struct kubeconfig *config) {

@@ -71,6 +71,8 @@ struct kubeconfig {
     const char *username, *password;
     const struct kubeconfig_exec *exec;
     const char *impersonate; /* "as" */
+
+    const char *asked_file; /* of the request that found it */
 };
 
 /* What to look for; all may be NULL. */
@@ -100,8 +102,12 @@ MUST_CHECK int kubeconfig_find(const struct kubeconfig_request *request, struct 
 MUST_CHECK int kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
                                      struct kubeconfig *out, struct error *err);
 
-/* Reads the blobs that have a file anew: certificates are renewed in place. */
+/* Reads the blobs that have a file. */
 MUST_CHECK int kubeconfig_load_blobs(struct kubeconfig *config, struct error *err);
+
+/* Looks for it again, and takes over what the same user of the same server shows now: who logs in
+ * again writes it there, and certificates are renewed in place. False: that is what it was. */
+bool kubeconfig_renew(struct kubeconfig *config);
 
 /* Wipes secrets. Takes a zeroed struct. */
 void kubeconfig_release(struct kubeconfig *config);
