@@ -35,6 +35,10 @@ static void on_output(void *context, const char *bytes, size_t n, uint64_t at) {
         abort();
 }
 
+static void on_started(void *context) {
+    (void)context;
+}
+
 static void on_ended(void *context, const struct shim_end *end) {
     ((struct told *)context)->ended += 1 + (int)end->kind;
 }
@@ -80,7 +84,7 @@ static struct told take(const char *bytes, size_t n, size_t piece) {
         abort();
     gather = gather_new(outputs, logs, 2);
     intake_init(&intake, &(struct intake_given){ "worker.0", spool, logs, gather, 1, 0 },
-                &(struct intake_observer){ on_output, on_ended, on_done, &told });
+                &(struct intake_observer){ on_output, on_started, on_ended, on_done, &told });
     intake_begin(&intake);
     for (size_t i = 0; i < n && told.status == 0; i += piece)
         told.status = intake_feed(&intake, bytes + i, n - i < piece ? n - i : piece, &err);

@@ -189,3 +189,38 @@ def compile_logger(tmp_path_factory, text):
         ["cc", "-O1", "-I", sdk, "-o", where / "log", where / "log.c", sdk / "myelin.c", "-lm", "-lpthread"], check=True
     )
     return where / "log"
+
+
+# -- processes
+
+
+def keeper_of(scenario, run=1):
+    """The process that the run's lock names, and its child: keeper and supervisor."""
+    keeper = int((scenario.home / "runs" / str(run) / "lock").read_text())
+    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+    return keeper, int(children[0])
+
+
+def state_of(pid):
+    """As /proc has it in one letter; "X" where it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def lives(pid):
+    """A process that nobody has reaped yet does not; one that is about to end may still have its locks."""
+    return state_of(pid) not in "ZX"
+
+
+def kill_both(scenario, run=1):
+    """The supervisor and its keeper at one blow."""
+    both = keeper_of(scenario, run)
+    os.kill(both[0], signal.SIGSTOP)
+    for pid in reversed(both):
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while any(map(lives, both)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

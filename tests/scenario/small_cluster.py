@@ -160,6 +160,7 @@ class Cluster:
         self.events = []  # (plural, kind, object as it was)
         self.shim = b""
         self.given = {}  # variables by role, over those of the manifest
+        self.late_s = {}  # by role, that a node needs until it starts the container
         self.refused = set()  # of "right" (to ask pods), "proxy", "log"; and what a shim is asked: "end"
         self.requests = []
         self.refusal = 403  # with which the proxy refuses
@@ -207,7 +208,9 @@ class Cluster:
             if plural == "pods":
                 self.pods[name] = Pod(self, body)
         if plural == "pods":
-            self.pods[name].start()
+            late_s = self.late_s.get(body["metadata"]["labels"]["myelin/role"])
+            starter = threading.Timer(late_s, self.pods[name].start) if late_s else None
+            starter.start() if starter else self.pods[name].start()
         return body
 
     def remove(self, plural, name):

@@ -2,13 +2,13 @@
 """The commands over runs: each names, shows, ends or removes runs that others have started."""
 import json
 import os
-import pathlib
 import re
 import signal
 import stat
 import time
 
 import pytest
+from conftest import keeper_of
 from shapes import assert_run, assert_shape, documented
 
 SLEEPER = "touch up.$RANK; exec sleep 600"
@@ -65,12 +65,6 @@ def finished(stage, text="true", status=0, name=None, file="done.yml"):
     ended = stage.run(job)
     assert ended.status == status, ended
     return re.search(r"^run (\d+):", ended.err, re.M)[1]
-
-
-def keeper_of(stage, run):
-    keeper = int((stage.home / "runs" / run / "lock").read_text())
-    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-    return keeper, int(children[0])
 
 
 # -- what the documents promise

@@ -9,8 +9,8 @@ import urllib.parse
 
 import pytest
 
+from conftest import kill_both
 from shapes import assert_shape
-from test_recovery import kill_both
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/team/leases"
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."

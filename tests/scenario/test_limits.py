@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import PROGRAM, PYTHON
+from conftest import PROGRAM, PYTHON, keeper_of, kill_both
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
@@ -405,12 +405,6 @@ def test_no_control_group_is_left_of_a_run_that_was_interrupted(scenario, presse
     assert event(scenario, "checked")[-1]["cgroups"] == 0
 
 
-def keeper_of(scenario, run=1):
-    keeper = int((scenario.home / "runs" / str(run) / "lock").read_text())
-    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-    return keeper, int(children[0])
-
-
 @limits_hold
 @pytest.mark.parametrize("text", [pytest.param(SLEEPERS, id="tasks"), pytest.param(CHILDREN, id="their children")])
 def test_no_control_group_outlives_the_death_of_the_supervisor(scenario, text):
@@ -420,13 +414,6 @@ def test_no_control_group_outlives_the_death_of_the_supervisor(scenario, text):
     assert ended.status == 125, ended
     assert groups_of(scenario) == []
     assert event(scenario, "checked")[-1]["cgroups"] == 0
-
-
-def kill_both(scenario, run=1):
-    keeper, supervisor = keeper_of(scenario, run)
-    os.kill(keeper, signal.SIGSTOP)
-    os.kill(supervisor, signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
 
 
 @limits_hold

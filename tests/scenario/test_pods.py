@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import PYTHON, SECONDS, compile_logger
+from conftest import SECONDS, compile_logger, keeper_of
 from small_cluster import Cluster, free_port
 
 
@@ -49,6 +49,17 @@ def test_a_run_in_pods_has_its_logs_and_its_end(scenario, cluster):
     assert ended.lines_of("worker.0") == ["line of worker.0"]
     assert sum("/proxy/end" in request for request in cluster.requests) == 2
     assert not any("/log?" in request for request in cluster.requests)
+
+
+def test_the_shim_of_a_leading_task_that_has_ended_stays_until_the_others_have_found_it(scenario, cluster):
+    """They wait for its name, which goes with its container: a node that is late would leave its task waiting."""
+    cluster.late_s["worker"] = 2
+    started = submit(scenario, cluster, gang(scenario, "echo line of $MYELIN_TASK"))
+    wait_until(lambda: sum(pod.process is not None for pod in [*cluster.pods.values()]) == 2, "the worker")
+    master = cluster.pod("master.0")
+    assert (master.directory / "logs" / "log").read_text() == "line of master.0\n" and master.process.poll() is None
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0 and ended.lines_of("worker.0") == ["line of worker.0"], ended
 
 
 LOGGER = r"""
@@ -106,20 +117,6 @@ def lines(n):
 def notices(scenario):
     with open(scenario.home / "runs" / "1" / "events.jsonl", encoding="utf-8") as file:
         return [entry["message"] for entry in map(json.loads, file) if entry["event"] == "notice"]
-
-
-def supervisor_of(scenario):
-    """The child of the keeper, whose number is in the lock."""
-    keeper = int((scenario.home / "runs" / "1" / "lock").read_text())
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                    if int(file.read().rsplit(")", 1)[1].split()[1]) == keeper:
-                        return int(entry)
-            except OSError:
-                continue
-    raise AssertionError("the keeper has no child")
 
 
 def wait_until(condition, what, seconds=3 * SECONDS):
@@ -205,7 +202,7 @@ def test_a_failure_stops_the_others_at_once_and_the_outputs_of_who_failed_still_
 
 def test_outputs_come_whole_also_to_who_takes_over_after_a_failure(scenario, cluster):
     started = fail_with_large_outputs(scenario, cluster)
-    os.kill(supervisor_of(scenario), signal.SIGKILL)
+    os.kill(keeper_of(scenario)[1], signal.SIGKILL)
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status == 3 and "worker.0" in ended.err, ended
     assert outputs(scenario) == {"large": bytes(LARGE)}
@@ -335,7 +332,7 @@ def test_a_shim_that_was_reached_is_asked_on_whatever_is_answered(scenario, clus
 
 def sleep_and_wake(scenario, seconds=11.5):
     """As the machine of the supervisor does: a look that is ten seconds late was a sleep."""
-    supervisor = supervisor_of(scenario)
+    supervisor = keeper_of(scenario)[1]
     os.kill(supervisor, signal.SIGSTOP)
     time.sleep(seconds)
     os.kill(supervisor, signal.SIGCONT)
@@ -362,7 +359,7 @@ def test_a_shim_that_is_out_of_reach_is_tried_again_and_no_line_is_doubled(scena
 
 def pods_end_unwatched(scenario, cluster, tasks, seconds=0):
     """The supervisor sleeps until all pods are over, and for so long at least."""
-    supervisor = supervisor_of(scenario)
+    supervisor = keeper_of(scenario)[1]
     begun = time.monotonic()
     os.kill(supervisor, signal.SIGSTOP)
     cluster.cut()
@@ -413,7 +410,7 @@ def test_a_supervisor_that_is_killed_is_followed_by_one_that_doubles_nothing_and
     started = submit(scenario, cluster, gang(scenario, command))
     wait_until(lambda: (scenario.home / "runs/1/logs/master.0.log").exists(), "no line has come")
     time.sleep(moment_s)
-    os.kill(supervisor_of(scenario), signal.SIGKILL)
+    os.kill(keeper_of(scenario)[1], signal.SIGKILL)
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status == 0, ended
     for task in ("master.0", "worker.0"):

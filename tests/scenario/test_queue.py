@@ -5,7 +5,6 @@
 """
 import json
 import os
-import pathlib
 import random
 import re
 import signal
@@ -14,6 +13,7 @@ import threading
 import time
 
 import pytest
+from conftest import keeper_of
 from shapes import assert_shape
 
 NVML = r"""
@@ -124,12 +124,6 @@ def wait_for_status(scenario, run, status, seconds=30):
     while status not in statuses(scenario, run):
         assert time.monotonic() < deadline, f"run {run} is {statuses(scenario, run)}, not {status}"
         time.sleep(0.02)
-
-
-def keeper_of(scenario, run):
-    keeper = int((scenario.home / "runs" / str(run) / "lock").read_text())
-    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-    return keeper, int(children[0])
 
 
 def say(scenario, *arguments):

@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -12,9 +11,10 @@ import time
 
 import pytest
 
+from conftest import kill_both, lives
 from test_bad_days import can_mount, own_mounts
 from test_limits import groups_of, limited, limits_hold
-from test_queue import (UNTIL_GO, asking, cores, detached, events, keeper_of, node, say, statuses, wait_for_end,
+from test_queue import (UNTIL_GO, asking, cores, detached, events, node, say, statuses, wait_for_end,
                         wait_for_status)
 
 
@@ -207,26 +207,6 @@ def test_reindex_makes_what_is_missing_in_an_empty_home_and_names_one_that_is_no
     scenario.home.mkdir()
     code, out, err = reindex(scenario)
     assert code == 0 and "there was none" in out and "next run: 1" in out, out + err
-
-
-def lives(pid):
-    """A process that nobody has reaped yet does not; one that is about to end may still have its locks."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def kill_both(scenario, run):
-    """The supervisor and its keeper at one blow."""
-    both = keeper_of(scenario, run)
-    os.kill(both[0], signal.SIGSTOP)
-    for pid in reversed(both):
-        os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while any(map(lives, both)):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def start_doomed(scenario):

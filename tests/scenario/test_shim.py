@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import PYTHON, ROOT, compile_logger
+from conftest import PYTHON, ROOT, compile_logger, state_of
 from shimming import KEY, SECONDS, SHIM, Mirror, Shim, Stream, eventually
 
 LONGEST_LINGER = 30 * 24 * 3600
@@ -216,13 +216,6 @@ def test_a_signal_can_be_asked_for(shim):
     assert shim.end() == 6
 
 
-def is_zombie(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return False  # reaped meanwhile
-
-
 def test_orphans_are_reaped_and_what_a_task_leaves_behind_is_ended(shim, scenario):
     shim.shell("for i in 1 2 3; do (sh -c 'exit 0' &) ; done; (setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.1; done' >/dev/null 2>&1 &); (sleep 1000 &); echo up; read line < /proc/self/fd/0; while [ ! -e go ]; do sleep 0.05; done; exit 2",
                cwd=shim.directory)
@@ -231,7 +224,7 @@ def test_orphans_are_reaped_and_what_a_task_leaves_behind_is_ended(shim, scenari
     def zombies():
         pid = shim.process.pid
         children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [child for child in children if is_zombie(child)]
+        return [child for child in children if state_of(child) == "Z"]
 
     eventually(lambda: not zombies(), "reaped")
     (shim.directory / "go").touch()

@@ -8,6 +8,7 @@ import signal
 import time
 
 import pytest
+from conftest import keeper_of
 
 SLEEPERS = "touch up.$RANK; exec sleep 600"
 STUBBORN = """
@@ -141,13 +142,6 @@ def test_a_run_that_was_told_to_ignore_hangups_goes_on(scenario):
 
 
 CHILDREN = "sleep 600 & setsid sleep 600 & sleep 0.1; touch up.$RANK; wait"
-
-
-def keeper_of(scenario, run=1):
-    """The process that the run's lock names, and its child: keeper and supervisor."""
-    keeper = int((scenario.home / "runs" / str(run) / "lock").read_text())
-    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-    return keeper, int(children[0])
 
 
 def nobody_is_left(scenario, seconds=5):

@@ -486,7 +486,7 @@ static void what_stands_in_the_way_of_a_file_is_not_removed(void **state) {
 
 struct told {
     struct buf log;
-    int n_ended, n_done;
+    int n_started, n_ended, n_done;
     uint64_t n_unread;
     struct shim_end end;
 };
@@ -497,6 +497,10 @@ static void on_output(void *context, const char *bytes, size_t n, uint64_t at) {
 
     assert_int_equal(buf_append(&told->log, bytes, n, &err), 0);
     assert_int_equal(told->log.len, at);
+}
+
+static void on_started(void *context) {
+    ((struct told *)context)->n_started++;
 }
 
 static void on_ended(void *context, const struct shim_end *end) {
@@ -534,6 +538,7 @@ static void frames_mean_the_same_in_whatever_pieces_they_come(void **state) {
 
     add_frame(&stream, FRAME_STARTED, "", 77, "", 0);
     add_frame(&stream, FRAME_DATA, "log", 0, "abc", 3);
+    add_frame(&stream, FRAME_STARTED, "", 77, "", 0); /* as each stream says it */
     add_frame(&stream, FRAME_DATA, "log", 2, "cdef", 4);
     add_frame(&stream, FRAME_DATA, "unknown", 5, "??", 2);
     add_frame(&stream, FRAME_DATA, "spool/" SEGMENT, 0, f->segment.data, MYELIN_SPOOL_HEADER);
@@ -549,13 +554,14 @@ static void frames_mean_the_same_in_whatever_pieces_they_come(void **state) {
         struct error err;
 
         intake_init(&intake, &(struct intake_given){ "worker.0", f->spool, f->logs, gather, 0, 0 },
-                    &(struct intake_observer){ on_output, on_ended, on_done, &told });
+                    &(struct intake_observer){ on_output, on_started, on_ended, on_done, &told });
         intake_begin(&intake);
         for (size_t at = 0; at < stream.len; at += piece)
             assert_int_equal(intake_feed(&intake, stream.data + at,
                                          stream.len - at < piece ? stream.len - at : piece, &err),
                              0);
         assert_string_equal(told.log.data, "abcdef");
+        assert_int_equal(told.n_started, 1);
         assert_int_equal(told.n_ended, 1);
         assert_int_equal(told.n_done, 1);
         assert_int_equal(told.n_unread, 5);
@@ -593,7 +599,7 @@ static void what_no_shim_sends_ends_the_stream(void **state) {
         else
             assert_int_equal(buf_append(&stream, "HTTP/1.1 404 Not Found", 22, &err), 0);
         intake_init(&intake, &(struct intake_given){ "worker.0", f->spool, f->logs, gather, 0, 0 },
-                    &(struct intake_observer){ on_output, on_ended, on_done, &told });
+                    &(struct intake_observer){ on_output, on_started, on_ended, on_done, &told });
         assert_int_equal(intake_feed(&intake, stream.data, stream.len, &err), -1);
         assert_int_equal(err.code, ERROR_INVALID);
         intake_release(&intake);

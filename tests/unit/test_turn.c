@@ -222,31 +222,36 @@ static void a_lease_that_somebody_made_meanwhile_is_theirs(void **state) {
     assert_int_equal(count_asked(f, PODS_PATCH), 0);
 }
 
-static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
-    struct fixture *f = *state;
-
+/* The worker finds no node, and the pods are deleted, to be made again. */
+static void give_room_back(struct fixture *f, const char *seen) {
     f->settings->kubernetes.placement_patience_s = 1;
     begin_placing(f);
-    say(f, PODS_DELETE, 200, OWN("x", "p0", "12"));
-    say(f, PODS_DELETE, 200, OWN("x", "p1", "13"));
+    say(f, PODS_DELETE, 200, OWN("x", "p1", "12"));
+    say(f, PODS_DELETE, 200, OWN("x", "p0", "13"));
     say(f, LEASE_PUT, 200, FREE("20"));
     say(f, PODS_POST, 201, GATED("master", "q0", "21"));
     say(f, PODS_POST, 201, GATED("worker", "q1", "22"));
-    peer_more(f->peer, PODS,
-              EVENT("MODIFIED", PLACED("master", "p0", "10"))
-                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
-    wait_for(f, "waits: no room for 1 of 2 tasks after 1s");
+    peer_more(f->peer, PODS, seen);
+    wait_until_asked(f, PODS_DELETE, 2);
+}
+#define NO_ROOM_BUT_FOR(master)                                                                    \
+    EVENT("MODIFIED", master)                                                                      \
+    EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE))
+#define WORKER_GONE EVENT("DELETED", NATIVE("worker", "p1", "15", "", UNSCHEDULABLE))
+
+static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
+    struct fixture *f = *state;
+
+    give_room_back(f, NO_ROOM_BUT_FOR(PLACED("master", "p0", "10")));
+    contains(f->told, "waits: no room for 1 of 2 tasks after 1s");
     contains(f->told, "worker.0: no node can take the pod: 0/2 nodes are available: 2 Insufficient "
                       "cpu.; ");
-    wait_until_asked(f, PODS_DELETE, 2);
     contains(nth(f, PODS_DELETE, 0), "\"uid\": \"p1\", \"resourceVersion\": \"11\"");
     contains(nth(f, PODS_DELETE, 1), "\"uid\": \"p0\"");
     breathe(f);
     assert_int_equal(count_asked(f, PODS_POST), 2); /* not before those names are free */
     assert_int_equal(count_asked(f, LEASE_PUT), 0); /* nor is their room */
-    peer_more(f->peer, PODS,
-              EVENT("DELETED", PLACED("master", "p0", "14"))
-                  EVENT("DELETED", NATIVE("worker", "p1", "15", "", UNSCHEDULABLE)));
+    peer_more(f->peer, PODS, EVENT("DELETED", PLACED("master", "p0", "14")) WORKER_GONE);
     wait_until_asked(f, PODS_POST, 4);
     wait_until_asked(f, LEASE_PUT, 1);
     contains(nth(f, PODS_POST, 2), NAME "-master-0");
@@ -257,20 +262,8 @@ static void a_gang_without_room_is_taken_back_and_made_again(void **state) {
 static void after_its_back_off_a_gang_says_whose_turn_it_waits_for(void **state) {
     struct fixture *f = *state;
 
-    f->settings->kubernetes.placement_patience_s = 1;
-    begin_placing(f);
-    say(f, PODS_DELETE, 200, OWN("x", "p1", "12"));
-    say(f, PODS_DELETE, 200, OWN("x", "p0", "13"));
-    say(f, LEASE_PUT, 200, FREE("20"));
-    say(f, PODS_POST, 201, GATED("master", "q0", "21"));
-    say(f, PODS_POST, 201, GATED("worker", "q1", "22"));
-    peer_more(f->peer, PODS,
-              EVENT("MODIFIED", PLACED("master", "p0", "10"))
-                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
-    wait_until_asked(f, PODS_DELETE, 2);
-    peer_more(f->peer, PODS,
-              EVENT("DELETED", PLACED("master", "p0", "14"))
-                  EVENT("DELETED", NATIVE("worker", "p1", "15", "", UNSCHEDULABLE)));
+    give_room_back(f, NO_ROOM_BUT_FOR(PLACED("master", "p0", "10")));
+    peer_more(f->peer, PODS, EVENT("DELETED", PLACED("master", "p0", "14")) WORKER_GONE);
     wait_until_asked(f, PODS_POST, 4);
     wait_until_asked(f, LEASE_PUT, 1);
     peer_more(f->peer, PODS,
@@ -284,43 +277,58 @@ static void after_its_back_off_a_gang_says_whose_turn_it_waits_for(void **state)
                 "namespace n; when it had it last, there was no room for 1 of 2 tasks; ");
 }
 
-/* A master that is to go, on a node that does not answer. */
-#define GOING_WITH_ITS_NODE                                                                        \
+/* A master that is to go, with what its node says of it. */
+#define GOING(status)                                                                              \
     "{\"metadata\":{\"namespace\":\"n\",\"name\":\"" NAME "-master-0\",\"uid\":\"p0\","            \
     "\"resourceVersion\":\"13\",\"deletionTimestamp\":\"2026-03-01T12:00:00Z\","                   \
     "\"deletionGracePeriodSeconds\":1,\"labels\":{\"myelin/run\":\"" UUID                          \
     "\",\"myelin/role\":\"master\",\"myelin/index\":\"0\"}},\"spec\":{" ON_NODE                    \
-    "\"containers\":[{\"name\":\"task\"}]},\"status\":{" TASK_RUNS                                 \
-    ",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"},{\"type\":\"ContainersReady\","    \
-    "\"status\":\"True\"}]}}"
+    "\"containers\":[{\"name\":\"task\"}]},\"status\":{" status "}}"
+#define GOING_WITH_ITS_NODE                                                                        \
+    GOING(TASK_RUNS ",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"},"                  \
+                    "{\"type\":\"ContainersReady\",\"status\":\"True\"}]")
+#define GOING_UNBEGUN GOING("\"phase\":\"Pending\"")
+
+static void wait_longer(struct fixture *f, int seconds) {
+    ((struct pod_gang *)f->backend)->tasks[0].deletion_seen_us -= seconds * 1000000ll;
+}
 
 static void a_gang_without_room_does_not_wait_for_a_node_that_is_lost(void **state) {
     struct fixture *f = *state;
 
-    f->settings->kubernetes.placement_patience_s = 1;
-    begin_placing(f);
-    say(f, PODS_DELETE, 200, OWN("x", "p1", "12"));
-    say(f, PODS_DELETE, 200, OWN("x", "p0", "13"));
-    say(f, LEASE_PUT, 200, FREE("20"));
-    say(f, PODS_POST, 201, GATED("master", "q0", "21"));
-    say(f, PODS_POST, 201, GATED("worker", "q1", "22"));
-    peer_more(f->peer, PODS,
-              EVENT("MODIFIED", NATIVE("master", "p0", "10", ON_NODE, TASK_RUNS))
-                  EVENT("MODIFIED", NATIVE("worker", "p1", "11", "", UNSCHEDULABLE)));
-    wait_until_asked(f, PODS_DELETE, 2);
-    peer_more(f->peer, PODS,
-              EVENT("MODIFIED", GOING_WITH_ITS_NODE)
-                  EVENT("DELETED", NATIVE("worker", "p1", "15", "", UNSCHEDULABLE)));
+    give_room_back(f, NO_ROOM_BUT_FOR(NATIVE("master", "p0", "10", ON_NODE, TASK_RUNS)));
+    peer_more(f->peer, PODS, EVENT("MODIFIED", GOING_WITH_ITS_NODE) WORKER_GONE);
     wait_for(f, "does not answer; ");
     assert_int_equal(count_asked(f, PODS_DELETE), 2);
     say(f, PODS_DELETE, 200, OWN("x", "p0", "16"));
-    ((struct pod_gang *)f->backend)->tasks[0].deletion_seen_us -= 60 * 1000000ll;
+    wait_longer(f, 60);
     wait_until_asked(f, PODS_DELETE, 3);
     contains(nth(f, PODS_DELETE, 2), "\"gracePeriodSeconds\": 0");
     contains(f->told, "left lost: master.0 may still run on node1, which does not answer");
     peer_more(f->peer, PODS, EVENT("DELETED", GOING_WITH_ITS_NODE));
     wait_until_asked(f, PODS_POST, 4);
     assert_null(strstr(f->told, "ended"));
+}
+
+/* Nobody says that its node is lost: its image may be on its way. */
+static void a_pod_that_never_ran_and_does_not_go_is_waited_for_some_minutes(void **state) {
+    struct fixture *f = *state;
+
+    give_room_back(f, NO_ROOM_BUT_FOR(PLACED("master", "p0", "10")));
+    peer_more(f->peer, PODS, EVENT("MODIFIED", GOING_UNBEGUN) WORKER_GONE);
+    while (((struct pod_gang *)f->backend)->tasks[0].deletion_seen_us == 0)
+        breathe(f);
+    wait_longer(f, 60);
+    breathe(f);
+    assert_int_equal(count_asked(f, PODS_DELETE), 2);
+    say(f, PODS_DELETE, 200, OWN("x", "p0", "16"));
+    say(f, LEASE_PUT, 200, OURS("30")); /* its back-off is over by then */
+    wait_longer(f, 300);
+    wait_until_asked(f, PODS_DELETE, 3);
+    contains(nth(f, PODS_DELETE, 2), "\"gracePeriodSeconds\": 0");
+    peer_more(f->peer, PODS, EVENT("DELETED", GOING_UNBEGUN));
+    wait_until_asked(f, PODS_POST, 4);
+    assert_null(strstr(f->told, "left lost"));
 }
 
 /* As who was asleep while the scheduler found a node: what was seen last is old. */
@@ -560,6 +568,7 @@ int main(void) {
         CASE(a_gang_without_room_is_taken_back_and_made_again),
         CASE(after_its_back_off_a_gang_says_whose_turn_it_waits_for),
         CASE(a_gang_without_room_does_not_wait_for_a_node_that_is_lost),
+        CASE(a_pod_that_never_ran_and_does_not_go_is_waited_for_some_minutes),
         CASE(a_gang_that_has_found_room_unseen_is_not_taken_back),
         CASE(a_task_that_fails_before_all_have_a_place_fails_the_gang),
         CASE(a_gang_that_is_stopped_gives_its_turn_back),

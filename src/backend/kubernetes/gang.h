@@ -184,7 +184,7 @@ void tasks_see(struct pod_gang *g, const struct watch_event *event);
 void tasks_miss(struct pod_gang *g);
 /* Patience, lost nodes, and what the tasks wait for. */
 void tasks_look(struct pod_gang *g);
-/* Of pods that are to go, those go without their node that have lost it. */
+/* Of pods that are to go, those go without their node that have lost it, or never ran on it. */
 void tasks_give_up_lost(struct pod_gang *g);
 /* What is known is old: whatever had a time limit gets it anew. */
 void tasks_wake(struct pod_gang *g, int64_t now_us);
@@ -227,6 +227,9 @@ void gang_pull_begin(struct task_pod *task);
 void gang_pull_release(struct task_pod *task);
 /* We slept: its connections may be dead. */
 void gang_pull_wake(struct task_pod *task);
+/* Once all tasks run, the leading one's shim may go when it is done: until then they wait for its
+ * name. */
+void gang_pull_look(struct pod_gang *g);
 /* Its end was told: nobody waits for the rest of its log any more. */
 void gang_pull_told(struct task_pod *task);
 /* False: what is seen of the pod says how it ended. */

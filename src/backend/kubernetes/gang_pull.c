@@ -183,6 +183,29 @@ static void on_ended(void *context, const struct shim_end *end) {
     tasks_tell_ends(task->gang);
 }
 
+/* Whether it waits for the leading task no more, so far as anybody can know. */
+static bool is_up(const struct task_pod *task) {
+    if (task->has_end)
+        return true;
+    return task->pull && !task->is_unreachable ? pull_has_started(task->pull) : task->is_started;
+}
+
+static bool are_all_up(const struct pod_gang *g) {
+    for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++)
+        if (!is_up(&g->tasks[rank]))
+            return false;
+    return true;
+}
+
+void gang_pull_look(struct pod_gang *g) {
+    if (g->tasks[0].pull && are_all_up(g))
+        pull_let_go(g->tasks[0].pull);
+}
+
+static void on_started(void *context) {
+    gang_pull_look(((struct task_pod *)context)->gang);
+}
+
 void gang_pull_tell_unreachable(struct pod_gang *g, const char *why) {
     char sentence[SENTENCE_MOST + 64];
 
@@ -375,9 +398,11 @@ void gang_pull_begin(struct task_pod *task) {
         .rank = task_rank(task),
         .log_at = position_of(task),
         .was_reached = cursors_read(&g->positions, task_rank(task)).offset > 0,
+        .is_held = task_rank(task) == 0 && g->gang.n_tasks > 1,
     };
-    const struct pull_observer observer = { on_output, on_ended,   on_over,    on_trouble, on_away,
-                                            on_back,   log_so_far, on_refused, task };
+    const struct pull_observer observer = { on_output,  on_started, on_ended, on_over,
+                                            on_trouble, on_away,    on_back,  log_so_far,
+                                            on_refused, task };
 
     if (!task->pull)
         task->pull = pull_new(g->api, &given, &observer);

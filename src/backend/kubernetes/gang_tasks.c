@@ -16,6 +16,7 @@ enum {
     PATIENCE_MS = 60 * 1000,     /* with what somebody may still mend: an image, a secret */
     LOG_PATIENCE_MS = 10 * 1000, /* with the log of a task that has ended */
     LOST_NODE_MS = 15 * 1000,    /* with a pod that should be gone, and its node */
+    UNBEGUN_MS = 5 * 60 * 1000,  /* with one that never ran: its image may be on its way */
 };
 
 struct task_name task_label(const struct task_pod *task) {
@@ -457,9 +458,9 @@ static void lose_patience(struct pod_gang *g) {
 }
 
 /* Its own time is over, and some more: by our clock, since that of the cluster may be another. */
-static bool is_overdue(const struct task_pod *task) {
+static bool is_overdue_by(const struct task_pod *task, int64_t ms) {
     return task->is_there && task->pod.is_being_deleted &&
-           gang_is_past(task->deletion_seen_us, task->pod.deletion_grace_s * 1000 + LOST_NODE_MS);
+           gang_is_past(task->deletion_seen_us, task->pod.deletion_grace_s * 1000 + ms);
 }
 
 /* A node that is gone says nothing any more: its pods stay as they were, beyond their time. */
@@ -467,7 +468,7 @@ static void look_for_lost_nodes(struct pod_gang *g) {
     for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
         struct task_pod *task = &g->tasks[rank];
 
-        if ((task->has_end && !gang_pull_is_bringing(task)) || !is_overdue(task))
+        if ((task->has_end && !gang_pull_is_bringing(task)) || !is_overdue_by(task, LOST_NODE_MS))
             continue;
         pod_vanished(&task->pod);
         see_over(task);
@@ -477,6 +478,7 @@ static void look_for_lost_nodes(struct pod_gang *g) {
 void tasks_look(struct pod_gang *g) {
     lose_patience(g);
     look_for_lost_nodes(g);
+    gang_pull_look(g);
     if (!g->is_held)
         look_for_trouble(g);
 }
@@ -593,7 +595,8 @@ void tasks_give_up_lost(struct pod_gang *g) {
     for (uint32_t rank = 0; rank < g->gang.n_tasks; rank++) {
         struct task_pod *task = &g->tasks[rank];
 
-        if (is_overdue(task) && pod_has_lost_its_node(&task->pod))
+        if ((is_overdue_by(task, LOST_NODE_MS) && pod_has_lost_its_node(&task->pod)) ||
+            (is_overdue_by(task, UNBEGUN_MS) && task->pod.started_us == 0))
             give_up(task);
     }
 }

@@ -79,6 +79,13 @@ static int take_whole(struct intake *intake, const struct frame *frame, struct e
     return 0;
 }
 
+static void take_start(struct intake *intake) {
+    if (intake->has_started)
+        return;
+    intake->has_started = true;
+    intake->observer.started(intake->observer.context);
+}
+
 static int take_end(struct intake *intake, const struct frame *frame, struct error *err) {
     struct shim_end end;
 
@@ -108,7 +115,7 @@ static int take(struct intake *intake, const struct frame *frame, struct error *
     case FRAME_ENDED: return take_end(intake, frame, err);
     case FRAME_DONE: return take_done(intake, frame, err);
     case FRAME_LOST: intake->log_lost = frame->offset; return 0;
-    case FRAME_STARTED:
+    case FRAME_STARTED: take_start(intake); return 0;
     case FRAME_IDLE: break;
     }
     return 0;

@@ -14,6 +14,8 @@
 struct intake_observer {
     /* Bytes of the log; `at` is how much of it there is by now. */
     void (*output)(void *context, const char *bytes, size_t n, uint64_t at);
+    /* The task runs: it waits for nobody any more. Once, over all streams. */
+    void (*started)(void *context);
     /* The task has ended, and its log and spool are here. Once, over all streams. */
     void (*ended)(void *context, const struct shim_end *end);
     /* All that it left is here, on the disk, but for so many outputs that the pod could not read.
@@ -37,7 +39,7 @@ struct intake {
     struct buf frames; /* what came and is no whole frame yet */
     uint64_t log_at;
     uint64_t log_lost; /* that the pod could not keep */
-    bool has_ended;
+    bool has_started, has_ended;
     bool is_stopped; /* what comes is passed over: an observer may say so in the midst of it */
 };
 

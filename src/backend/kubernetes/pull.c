@@ -232,10 +232,12 @@ static void on_end_done(void *context, const struct api_answer *answer) {
     leave(pull);
 }
 
-static void let_go(struct pull *pull) {
+static void end_shim(struct pull *pull) {
     const struct api_sink sink = { .bytes = ignore_bytes, .done = on_end_done, .context = pull };
     AUTO(buf) body = BUF_INIT(BODY_MOST);
 
+    if (pull->given.is_held)
+        return;
     begin_body(pull, &body);
     api_cancel(pull->small);
     pull->small = post(pull, "/end", &body, &sink);
@@ -249,6 +251,12 @@ static void on_log(void *context, const char *bytes, size_t n, uint64_t at) {
     pull->observer.output(pull->observer.context, bytes, n, at);
 }
 
+static void on_task_started(void *context) {
+    struct pull *pull = context;
+
+    pull->observer.started(pull->observer.context);
+}
+
 static void on_task_ended(void *context, const struct shim_end *end) {
     struct pull *pull = context;
 
@@ -260,7 +268,7 @@ static void on_all_here(void *context, uint64_t n_unread) {
 
     pull->n_unread = n_unread;
     pull->is_done = true;
-    let_go(pull);
+    end_shim(pull);
 }
 
 static bool on_bytes(void *context, const char *bytes, size_t n) {
@@ -342,7 +350,7 @@ static void connect_now(struct pull *pull) {
     struct error err;
 
     if (pull->is_done) {
-        let_go(pull);
+        end_shim(pull);
         return;
     }
     if (mirror_sync(pull->intake.mirror, &err)) {
@@ -385,10 +393,11 @@ struct pull *pull_new(struct api *api, const struct pull_given *given,
     pull->given.task = arena_printf(&pull->arena, "%s", given->task);
     pull->given.key = pull->given.spool = pull->given.logs = NULL; /* the caller's */
     snprintf(pull->header, sizeof pull->header, "Myelin-Key: %s", given->key);
-    intake_init(&pull->intake,
-                &(struct intake_given){ given->task, given->spool, given->logs, given->gather,
-                                        given->rank, given->log_at },
-                &(struct intake_observer){ on_log, on_task_ended, on_all_here, pull });
+    intake_init(
+        &pull->intake,
+        &(struct intake_given){ given->task, given->spool, given->logs, given->gather, given->rank,
+                                given->log_at },
+        &(struct intake_observer){ on_log, on_task_started, on_task_ended, on_all_here, pull });
     pull->again_ms = AGAIN_FIRST_MS;
     pull->was_open = given->was_reached;
     evtimer_assign(&pull->again_event, api_loop(api), on_again, pull);
@@ -406,6 +415,18 @@ void pull_wake(struct pull *pull) {
     pull->stream = NULL;
     pull->again_ms = AGAIN_FIRST_MS;
     wait_ms(&pull->again_event, arc4random_uniform(WAKE_MS));
+}
+
+void pull_let_go(struct pull *pull) {
+    if (!pull->given.is_held)
+        return;
+    pull->given.is_held = false;
+    if (pull->is_done && !pull->is_concluded && !pull->is_pod_over)
+        wait_ms(&pull->again_event, 0); /* from the loop: who calls may be in the middle of it */
+}
+
+bool pull_has_started(const struct pull *pull) {
+    return pull->intake.has_started;
 }
 
 uint64_t pull_log_at(const struct pull *pull) {

@@ -3,7 +3,7 @@
  * Fetches what a task in a pod leaves: asks its shim (docs/shim.md), through the API server, for a
  * stream of frames, and puts log, spool and outputs where they belong on this machine.
  *
- *   connecting ─► open ─► ENDED ─► DONE ─► POST /end ─► over: all is here
+ *   connecting ─► open ─► ENDED ─► DONE ─► unless it is held, POST /end ─► over: all is here
  *     ▲ │ ▲         │ cut, or the disk is full: again, from the offsets of what is here
  *     │ │ └─────────┘
  *     │ └─► away: refused before it was ever open; tried again every minute
@@ -32,6 +32,8 @@ enum pull_outcome {
 struct pull_observer {
     /* Bytes of the log; `at` is how much of it there is by now. */
     void (*output)(void *context, const char *bytes, size_t n, uint64_t at);
+    /* The task runs: it waits for nobody any more. Once. */
+    void (*started)(void *context);
     /* The task has ended; its log and spool are here, its outputs follow. Once. */
     void (*ended)(void *context, const struct shim_end *end);
     void (*over)(void *context, enum pull_outcome outcome, const char *why);
@@ -54,6 +56,7 @@ struct pull_given {
     uint32_t rank;
     uint64_t log_at;  /* how much of the log is here */
     bool was_reached; /* by a process before this one */
+    bool is_held;     /* its shim stays until pull_let_go, though all is here: others look for it */
 };
 
 struct pull;
@@ -67,6 +70,12 @@ void pull_pod_over(struct pull *pull);
 
 /* We slept: a stream that is open may be dead, and waits are over. */
 void pull_wake(struct pull *pull);
+
+/* Nobody looks for its shim any more. */
+void pull_let_go(struct pull *pull);
+
+/* Whether its task has said that it runs. */
+bool pull_has_started(const struct pull *pull);
 
 /* How much of the log is here, and how much of it the pod could not keep. */
 uint64_t pull_log_at(const struct pull *pull);
