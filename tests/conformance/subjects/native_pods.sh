@@ -281,7 +281,7 @@ all_have_spoken() { [ "$(grep -ls token= "$(home_run)"/logs/*.log | wc -l)" = 3 
 
 test_a_run_beyond_its_deadline_is_ended_by_the_cluster() {
     in_namespace deadline
-    settings 'deadline: 5'
+    settings 'deadline: 20' # from the start of the pod, before its container is made
     job pytorch 'echo up; sleep 300'
     submit job.yml --grace 1
     expect_status 125
