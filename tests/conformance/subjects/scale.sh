@@ -32,9 +32,10 @@ EOF
 # submit_all: as many runs as GANGS, each by a command of its own, all at once.
 # shellcheck disable=SC2016
 submit_all() {
+    as_runner
     MYELIN_HOME="$SCRATCH/home/.myelin" MYELIN_CONFORMANCE_MARK="$MARK" cluster enter bash -c '
-        for ((i = 0; i < $1; i++)); do "$2" run -d --on kubernetes --namespace "$3" job.yml & done; wait' \
-        bash "$GANGS" "$MYELIN" "$namespace" >out 2>err
+        for ((i = 0; i < $1; i++)); do "$2" run -d --on kubernetes --namespace "$3" --kubeconfig "$4" job.yml & done; wait' \
+        bash "$GANGS" "$MYELIN" "$namespace" "$SCRATCH/runner" >out 2>err
     [ "$(sort -un out | wc -l)" = "$GANGS" ] || fail "not every command has started a run of its own"
 }
 
