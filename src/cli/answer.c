@@ -73,7 +73,7 @@ static void explain_by_plan(struct answering *answering, const struct situation 
     struct remedy remedies[REMEDIES_MOST];
     size_t n;
 
-    if (out->kind != ANSWER_WAITS)
+    if (out->kind != ANSWER_WAITS && out->kind != ANSWER_NEVER)
         return;
     if (out->decision.is_blocked) {
         const uint32_t rank = demand->ranks[out->decision.blocked.at];
@@ -205,6 +205,7 @@ int answer_for_file(struct answering *answering, struct reserving *reserving, co
     const struct waiting self = { .demand = reserving->demand };
     struct situation situation;
     struct error never;
+    size_t i;
 
     *out = (struct answer){ .kind = ANSWER_STARTS, .file = file, .waits_s = -1 };
     if (reserving->demand.n_tasks == 0)
@@ -212,15 +213,15 @@ int answer_for_file(struct answering *answering, struct reserving *reserving, co
     if (reserving_check(reserving, &never)) {
         out->kind = ANSWER_NEVER;
         out->reason = arena_text(&answering->arena, never.message, strlen(never.message));
-        return 0;
     }
     if (reserving_decide(reserving, home, &answering->view, &out->decision, err))
-        return -1;
+        return out->kind == ANSWER_NEVER ? 0 : -1; /* that it never fits is known without it */
     situation = queue_situation(&answering->view, &reserving->machine, &self);
-    if (decide(answering, &situation, situation.n_queue - 1, out, err))
+    i = situation.n_queue - 1;
+    if (out->kind != ANSWER_NEVER && decide(answering, &situation, i, out, err))
         return -1;
-    explain_by_plan(answering, &situation, situation.n_queue - 1, reserving->plan,
-                    &reserving->terms, &reserving->demand, out);
+    explain_by_plan(answering, &situation, i, reserving->plan, &reserving->terms,
+                    &reserving->demand, out);
     return 0;
 }
 

@@ -149,7 +149,7 @@ size_t sched_remedies(const struct situation *situation, size_t i, const struct 
     own.queue = search.queue;
     demand_of_plan(plan, terms, &arena, &self->demand);
     sched_decide(&own, i, &decision, NULL);
-    if (decision.fit == FIT_LATER && decision.n_ahead == 0 && decision.is_blocked) {
+    if (decision.fit != FIT_NOW && decision.n_ahead == 0 && decision.is_blocked) {
         const enum role role = plan->tasks[self->demand.ranks[decision.blocked.at]].role;
 
         if (decision.blocked.resource < RESOURCE_COUNT)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would let a gang that waits start now: the smallest changes to its file, each verified by
+ * What would let a gang that waits, or can never fit, start now: the smallest changes to its file, each verified by
  * the function that places. Pure, as all of sched.
  *
  * Smallest is what gives up the least of the resource that the first task without room lacks. On
@@ -28,7 +28,7 @@ struct remedy {
 
 enum { REMEDIES_MOST = 3 };
 
-/* The remedies for queue[i], which is the plan under these terms and waits; the smallest first.
+/* The remedies for queue[i], which is the plan under these terms; the smallest first.
  * Returns how many there are: none where it is those ahead that it waits for. */
 size_t sched_remedies(const struct situation *situation, size_t i, const struct plan *plan,
                       const struct demand_terms *terms, struct remedy out[static REMEDIES_MOST]);

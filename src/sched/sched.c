@@ -79,7 +79,7 @@ static void decide(const struct situation *situation, size_t i, uint64_t except,
         out->fit = FIT_NEVER;
     else if (out->n_ahead == 0 && cluster_place(&cluster, demand, spots))
         out->fit = FIT_NOW;
-    else
+    if (out->fit != FIT_NOW)
         out->is_blocked = cluster_find_blocked(&cluster, demand, spots, &out->blocked);
     for (enum resource r = 0; r < RESOURCE_COUNT; r++)
         out->is_short[r] =

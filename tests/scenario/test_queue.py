@@ -251,6 +251,8 @@ def test_a_gang_that_is_too_large_together_is_refused_with_the_sum(scenario):
     ended = scenario.run(job)
     assert ended.status == 125, ended
     assert f"its tasks ask for {2 * n} CPUs together; this machine has {n} CPU" in ended.err, ended
+    (told,) = answers(scenario, job)
+    assert (told["answer"], told["change"]["role"], told["oversubscribing_helps"]) == ("never", "worker", True)
     assert scenario.run(job, "--oversubscribe").status == 0
 
 
