@@ -98,7 +98,7 @@ static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
     sigprocmask(SIG_SETMASK, &orders, NULL);
     prctl(PR_SET_PDEATHSIG, KEEPER_STOP);
     if (getppid() != keeper)
-        _exit(1); /* it is gone already: nothing was started */
+        raise(KEEPER_STOP); /* it was gone before the kernel could be asked to tell */
     work->supervise(work->context, keeper);
     _exit(SUPERVISOR_DONE);
 }
