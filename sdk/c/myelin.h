@@ -97,7 +97,7 @@ int myelin_log_file(struct myelin *m, const char *name, const char *suffix, cons
 
 #endif
 
-/* The format of a segment, version 1, for those who write or read it themselves: docs/spool.md.
+/* The format of a segment, version 2, for those who write or read it themselves: docs/spool.md.
  * Apart from the rest, so that it is there for whoever asks for it, also after one who did not. */
 #if defined(MYELIN_SPOOL_FORMAT) && !defined(MYELIN_SPOOL_FORMAT_H)
 #define MYELIN_SPOOL_FORMAT_H
@@ -108,7 +108,7 @@ int myelin_log_file(struct myelin *m, const char *name, const char *suffix, cons
 #define MYELIN_SPOOL_SUFFIX ".spool"
 
 enum {
-    MYELIN_SPOOL_VERSION = 1,
+    MYELIN_SPOOL_VERSION = 2,
     MYELIN_SPOOL_HEADER = 128,
     MYELIN_SPOOL_FIXED = 64,                /* of the header: what the checksum covers */
     MYELIN_SPOOL_SIZE_MAX = 4 << 20,        /* of a segment */
@@ -146,9 +146,21 @@ struct myelin_spool_header {
     uint32_t unused[13];
 };
 
+/* Both halves of a product of 128 bits, folded: its low half alone would carry the high bits of a
+ * word nowhere. */
 static inline uint64_t myelin_spool_mix(uint64_t h, uint64_t word) {
-    h = (h ^ word) * MYELIN_SPOOL_MIXER;
-    return h ^ h >> 32;
+#ifdef __SIZEOF_INT128__
+    __extension__ typedef unsigned __int128 wide;
+    const wide product = (wide)(h ^ word) * MYELIN_SPOOL_MIXER;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    const uint64_t x = h ^ word, a = x >> 32, b = x & 0xffffffff;
+    const uint64_t c = MYELIN_SPOOL_MIXER >> 32, d = MYELIN_SPOOL_MIXER & 0xffffffff;
+    const uint64_t middle = (b * d >> 32) + (a * d & 0xffffffff) + (b * c & 0xffffffff);
+
+    return x * MYELIN_SPOOL_MIXER ^ (a * c + (a * d >> 32) + (b * c >> 32) + (middle >> 32));
+#endif
 }
 
 /* Of n bytes, taken as 64-bit words, the last one filled up with zeros. */

@@ -37,7 +37,7 @@ struct tracker {
     uint64_t record_bytes;
     struct buf last[KINDS]; /* the last record of each kind */
     bool has_told_trouble, has_told_records, has_told_room, has_told_loss, has_told_events,
-        has_told_damage, has_told_names;
+        has_told_damage, has_told_names, has_told_others;
 
     uint32_t attempt;
     pid_t *pids;     /* by rank; 0: not running */
@@ -186,6 +186,10 @@ static bool step(struct tracker *tracker, enum fold_extent extent) {
         return false;
     }
     tracker->has_told_trouble = false;
+    if (result.others > 0)
+        tell(tracker, &tracker->has_told_others,
+             "a task tracks with the SDK of another version, and what it logs is left out: install "
+             "the one of this version (sdk/python, or sdk/c)");
     if (series_refused(tracker->store) > 0)
         tell(
             tracker, &tracker->has_told_names,

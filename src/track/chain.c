@@ -250,8 +250,9 @@ static enum segment_end look(struct chain *chain, int fd, struct chain_reading *
         struct myelin_spool_header header;
         enum spool_head head = load(chain, fd, &header);
 
-        if ((head == SPOOL_HEAD_BAD || head == SPOOL_HEAD_NEWER) && chain->resume != CHAIN_SPOILT) {
+        if ((head == SPOOL_HEAD_BAD || head == SPOOL_HEAD_OTHER) && chain->resume != CHAIN_SPOILT) {
             count_bad(reading);
+            reading->result->others += head == SPOOL_HEAD_OTHER;
             chain->resume = CHAIN_SPOILT;
         }
         if (chain->is_loaded && head == SPOOL_HEAD_GOOD) {

@@ -64,6 +64,7 @@ enum fold_extent {
 struct fold_result {
     uint64_t points, records;
     uint64_t bad;     /* records that are damaged or make no sense, segments that are none */
+    uint64_t others;  /* of those, segments of another version of the format */
     uint64_t lost;    /* segments that are missing */
     uint64_t dropped; /* points that processes could not keep */
     uint64_t refused; /* chains that wait because their record was refused */

@@ -17,12 +17,12 @@ enum spool_head spool_begin(struct spool_reader *reader, const void *bytes, size
         return SPOOL_HEAD_NOTHING;
     if (header.magic != MYELIN_SPOOL_MAGIC)
         return SPOOL_HEAD_BAD;
+    if (header.version != MYELIN_SPOOL_VERSION)
+        return SPOOL_HEAD_OTHER; /* whose checksum may be another, too */
     fixed = header;
     fixed.checksum = 0;
     if (myelin_spool_checksum(0, &fixed, MYELIN_SPOOL_FIXED) != header.checksum)
         return SPOOL_HEAD_BAD;
-    if (header.version != MYELIN_SPOOL_VERSION)
-        return SPOOL_HEAD_NEWER;
     if (header.header_size != MYELIN_SPOOL_HEADER || header.size < MYELIN_SPOOL_HEADER ||
         header.size > MYELIN_SPOOL_SIZE_MAX || header.size % 8)
         return SPOOL_HEAD_BAD;

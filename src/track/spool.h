@@ -42,7 +42,7 @@ struct spool_reader {
 enum spool_head {
     SPOOL_HEAD_GOOD,
     SPOOL_HEAD_NOTHING, /* nothing is there yet */
-    SPOOL_HEAD_NEWER,   /* of a version that is not known here */
+    SPOOL_HEAD_OTHER,   /* of a version that is not known here */
     SPOOL_HEAD_BAD,     /* not a segment, or damaged */
 };
 

@@ -237,6 +237,18 @@ def test_following_shows_points_as_they_come_and_ends_with_the_run(stage, logger
     assert ended.status == 0 and [int(row["step"]) for row in rows] == list(range(2500))
 
 
+def test_an_sdk_of_another_version_is_named(stage, scenario):
+    """As one that was installed for an older program: not a number of it is read, and not in silence."""
+    stage.gang("old.yml", scenario.python("""
+        import os, pathlib
+        folder = pathlib.Path(os.environ["MYELIN_SPOOL"])
+        folder.mkdir(exist_ok=True)
+        (folder / f"{os.getpid()}-1-000000.spool").write_bytes(b"myspool\\0\\x01" + bytes(4096 - 9))
+    """), workers=0)
+    ended = stage.run("old.yml")
+    assert ended.status == 0 and "tracks with the SDK of another version" in ended.err, ended
+
+
 def test_what_is_not_there_is_said(stage):
     stage.gang("quiet.yml", "/bin/true", workers=0)
     assert stage.run("quiet.yml").status == 0

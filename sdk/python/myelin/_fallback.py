@@ -21,7 +21,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 MAGIC = 0x006C6F6F7073796D
 MIXER = 0x9E3779B97F4A7C15
-VERSION = 1
+VERSION = 2
 HEADER = 128
 FIXED = 64  # of the header: what its checksum covers
 PREPARED, OPEN, SEALED, CLOSED = range(4)
@@ -63,15 +63,15 @@ REASONS = {
 
 
 def mix(h: int, word: int) -> int:
-    h = ((h ^ word) * MIXER) & WORD
-    return h ^ h >> 32
+    h = (h ^ word) * MIXER
+    return (h ^ h >> 64) & WORD
 
 
 def checksum(seed: int, payload: bytes) -> int:
     h = seed
     for word in struct.unpack("<%dQ" % ((len(payload) + 7) // 8), payload + b"\0" * (-len(payload) % 8)):
-        h = ((h ^ word) * MIXER) & WORD
-        h ^= h >> 32
+        h = (h ^ word) * MIXER
+        h = (h ^ h >> 64) & WORD
     return h & 0xFFFFFFFF
 
 

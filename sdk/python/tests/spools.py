@@ -16,8 +16,8 @@ WORD = (1 << 64) - 1
 
 
 def mix(h, word):
-    h = (h ^ word) * 0x9E3779B97F4A7C15 & WORD
-    return h ^ h >> 32
+    h = (h ^ word) * 0x9E3779B97F4A7C15
+    return (h ^ h >> 64) & WORD
 
 
 def checksum(h, data):
@@ -34,7 +34,7 @@ class Segment:
         fixed = bytearray(self.data[:64])
         fixed[36:40] = b"\0\0\0\0"
         assert self.header.magic == int.from_bytes(b"myspool\0", "little")
-        assert (self.header.version, self.header.header_size, self.header.size) == (1, 128, len(self.data))
+        assert (self.header.version, self.header.header_size, self.header.size) == (2, 128, len(self.data))
         assert self.header.checksum == checksum(0, bytes(fixed))
         self.points, self.records = [], []
         self.read()
