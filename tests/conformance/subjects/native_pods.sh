@@ -279,6 +279,23 @@ all_have_spoken() { [ "$(grep -ls token= "$(home_run)"/logs/*.log | wc -l)" = 3 
 
 # -- what goes wrong
 
+# Its node is late, here for want of a Secret: by then the leading task, whose name it waits for, has ended.
+test_a_task_that_comes_up_late_finds_its_leader_though_that_has_ended() {
+    in_namespace late
+    job pytorch 'echo up'
+    sed -i 's/^    default_worker:/    worker: [{index: 1, secret_refs: [late]}]\n&/' job.yml
+    submit job.yml -d
+    expect_status 0
+    wait_for 60 "the end of the leading task" leader_has_ended
+    sleep 3
+    kubectl create secret generic late --from-literal=LATE=yes >/dev/null || fail "no secret"
+    attached
+    expect_status 0
+    grep -qx up "$(home_run)/logs/worker.1.log" || fail "the late one has not spoken"
+    expect_nothing_left
+}
+leader_has_ended() { on_cluster status 1 --json && grep -A4 '"name": "master.0"' out | grep -q '"status": "succeeded"'; }
+
 test_a_run_beyond_its_deadline_is_ended_by_the_cluster() {
     in_namespace deadline
     settings 'deadline: 20' # from the start of the pod, before its container is made
