@@ -20,7 +20,7 @@ shift
 # What the shell shows is read and dropped: it would wait when nobody took it.
 wait_for() {
     local shown
-    repeat 200; do
+    repeat 1200; do
         while zpty -r -t shell shown; do :; done
         [[ -e $1 ]] && return
         sleep 0.05
