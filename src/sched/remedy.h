@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would let a gang that waits, or can never fit, start now: the smallest changes to its file, each verified by
- * the function that places. Pure, as all of sched.
+ * What would let a gang that waits, or can never fit, start now: the smallest changes to its file,
+ * each verified by the function that places. Pure, as all of sched.
  *
  * Smallest is what gives up the least of the resource that the first task without room lacks. On
  * one machine no smaller change of the same kind would do (tests/unit/test_sched.c changes files
