@@ -89,13 +89,6 @@ class Report:
     def __init__(self):
         self.results = []
 
-    def step(self, title, run):
-        """Runs one step, which returns its results, and says in one line how it went."""
-        print(f"{title:<34}", end="", flush=True)
-        start = time.monotonic()
-        results = run() or [Result(title, "failed", "nothing ran")]
-        self.add(title, results, f"{counts(results)}  ({time.monotonic() - start:.1f} s)")
-
     def steps(self, titled):
         """Runs steps at the same time; each says how it went when it is done."""
         start = time.monotonic()
@@ -386,68 +379,70 @@ def main(arguments):
 def run_suites(report, arguments):
     suites = [a for a in arguments if a in SUITES] or ([] if arguments else list(SUITES))
     names = [a for a in arguments if a not in SUITES]
-    built = []
-    for build in BUILDS:
-        if suites == ["style"] and not names and "style" not in build.suites:
-            continue
-        failure = compile_build(build)
-        if failure is None:
-            built.append(build)
-        else:
-            report.fail(f"build, {build.name}", failure)
-
-    known = set()
-    for build in built:
-        tests = meson_tests(build)
-        known |= set(tests)
-        # meson takes a name without its suite; every suite is a step of its own.
-        for suite in build.suites:
-            chosen = [n for n, of in tests.items()
-                      if suite in of and (suite in suites or n in names)]
-            if chosen:
-                report.step(f"{suite}, {build.name}", lambda: run_meson(build, chosen))
-            elif suite in suites and (suite != "fuzz" or "fuzz" in arguments or HAS_FUZZERS):
-                report.fail(f"{suite}, {build.name}", "there are no tests of this suite")
+    wanted = [b for b in BUILDS if suites != ["style"] or names or "style" in b.suites]
+    built, known = [], set()
+    # The next one is compiled while the tests of the last wait for each other.
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    try:
+        compiling = [pool.submit(compile_build, build) for build in wanted]
+        for build, outcome in zip(wanted, compiling):
+            failure = outcome.result()
+            if failure is None:
+                built.append(build)
+                known |= programs(report, build, suites, names, arguments)
+            else:
+                report.fail(f"build, {build.name}", failure)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # who breaks it off does not wait for the compiler
 
     unknown = [n for n in names if n not in known]
-    if "scenario" in suites or unknown:
-        scenarios(report, built, [] if "scenario" in suites else unknown)
-    if "sdk" in suites:
-        sdk(report, built)
-
-
-def sdk(report, built):
-    """The Python package, compiled for Debian's interpreter, and its twin in Python alone."""
-    if not built:
-        report.fail("sdk", "there is no program to look at runs with")
+    has_scenarios = "scenario" in suites or unknown
+    if not built and (has_scenarios or "sdk" in suites):
+        report.fail("scenario and sdk", "there is no program to run them with")
         return
     with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
         os.chmod(scratch, 0o755)
-        report.steps([(f"sdk, {name}", functools.partial(run_pytest, built[0], Person(scratch, name),
-                                                         ["sdk/python/tests"])) for name in people()])
+        steps = scenarios(report, built, [] if "scenario" in suites else unknown, scratch) if has_scenarios else []
+        steps += sdk(built, scratch) if "sdk" in suites else []
+        if steps:
+            report.steps(steps)
 
 
-def scenarios(report, built, names):
+def programs(report, build, suites, names, arguments):
+    """The test programs of a build; returns the names of all that there are."""
+    tests = meson_tests(build)
+    # meson takes a name without its suite; every suite is a step of its own.
+    for suite in build.suites:
+        chosen = [n for n, of in tests.items() if suite in of and (suite in suites or n in names)]
+        if chosen:
+            report.steps([(f"{suite}, {build.name}", functools.partial(run_meson, build, chosen))])
+        elif suite in suites and (suite != "fuzz" or "fuzz" in arguments or HAS_FUZZERS):
+            report.fail(f"{suite}, {build.name}", "there are no tests of this suite")
+    return set(tests)
+
+
+def sdk(built, scratch):
+    """The Python package, compiled for Debian's interpreter, and its twin in Python alone."""
+    return [(f"sdk, {name}", functools.partial(run_pytest, built[0], Person(scratch, name, "-sdk"), ["sdk/python/tests"]))
+            for name in people()]
+
+
+def scenarios(report, built, names, scratch):
     if not glob.glob(os.path.join(SCENARIOS, "test_*.py")):
         report.fail("scenario", f"no tests in {SCENARIOS}")
-        return
-    if not built:
-        report.fail("scenario", "there is no program to run them with")
-        return
+        return []
     selection = scenario_selection(names)
-    with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
-        os.chmod(scratch, 0o755)
-        # Where two people run them, each takes one build, at the same time: root the sanitizers', the
-        # other the plain one. That shows what all four together would, in a quarter of the time.
-        # They wait more than they work, so each runs them in several parts at once.
-        everybody = people()
-        steps = []
-        for i, name in enumerate(everybody):
-            for build in built if len(everybody) == 1 else [built[(i + 1) % len(built)]]:
-                steps += [(f"scenario, {build.name}, {name}, {part}",
-                           functools.partial(run_pytest, build, Person(scratch, name, f"-{build.name}-{part}"), files))
-                          for part, files in enumerate(parts(selection), 1)]
-        report.steps(steps)
+    # Where two people run them, each takes one build, at the same time: root the sanitizers', the
+    # other the plain one. That shows what all four together would, in a quarter of the time.
+    # They wait more than they work, so each runs them in several parts at once.
+    everybody = people()
+    steps = []
+    for i, name in enumerate(everybody):
+        for build in built if len(everybody) == 1 else [built[(i + 1) % len(built)]]:
+            steps += [(f"scenario, {build.name}, {name}, {part}",
+                       functools.partial(run_pytest, build, Person(scratch, name, f"-{build.name}-{part}"), files))
+                      for part, files in enumerate(parts(selection), 1)]
+    return steps
 
 
 def end_on_request(number, _frame):
