@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/history.h"
 #include "cli/media_rows.h"
@@ -40,16 +41,12 @@ static double task_seconds(const struct run_record *run, uint32_t rank) {
     return (task->ended_s >= 0 ? task->ended_s : run->elapsed_s) - task->started_s;
 }
 
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool fare_alike(const struct run_record *run, uint32_t a, uint32_t b) {
     const struct task_record *x = &run->tasks[a], *y = &run->tasks[b];
 
     return run->task_names[a].role == run->task_names[b].role && x->state == y->state &&
            x->exit_code == y->exit_code && x->signal == y->signal && !x->log_lost == !y->log_lost &&
-           same_text(x->reason, y->reason);
+           text_is_same(x->reason, y->reason);
 }
 
 static void group_ranks(struct groups *groups, const struct run_record *run) {

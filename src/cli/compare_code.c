@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/outputs_diff.h"
 #include "cli/runs.h"
 #include "code/facts.h"
@@ -68,12 +69,8 @@ void compare_code_facts(struct facts *facts, const struct run_record *run) {
 
 /* ---- code ---- */
 
-static bool is_same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool is_same_code(const struct code_facts *a, const struct code_facts *b) {
-    return is_same_text(a->commit, b->commit) && is_same_text(a->diff_sha256, b->diff_sha256);
+    return text_is_same(a->commit, b->commit) && text_is_same(a->diff_sha256, b->diff_sha256);
 }
 
 /* Lines of others' files: they may hold anything, but cannot steer the terminal. */

@@ -209,8 +209,10 @@ class Cluster:
                 self.pods[name] = Pod(self, body)
         if plural == "pods":
             late_s = self.late_s.get(body["metadata"]["labels"]["myelin/role"])
-            starter = threading.Timer(late_s, self.pods[name].start) if late_s else None
-            starter.start() if starter else self.pods[name].start()
+            if late_s:
+                threading.Timer(late_s, self.pods[name].start).start()
+            else:
+                self.pods[name].start()
         return body
 
     def remove(self, plural, name):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import PYTHON
+from conftest import PYTHON, keeper_of, kill_both
 
 # Says who it is, and fails in the attempts before the one that the file `good` names.
 FAILS_AT_FIRST = """
@@ -191,15 +191,9 @@ def test_a_stop_while_it_waits_for_the_next_attempt_ends_it_at_once(scenario, co
     assert [a["status"] for a in found["attempts"]] == ["failed"]
 
 
-def supervisor_of(scenario, run):
-    keeper = int((scenario.home / "runs" / run / "lock").read_text())
-    with open(f"/proc/{keeper}/task/{keeper}/children", encoding="ascii") as children:
-        return int(children.read())
-
-
 def test_a_supervisor_that_is_killed_while_it_waits_leaves_nothing_and_a_verdict(scenario):
     run = start_waiting(scenario)
-    os.kill(supervisor_of(scenario, run), signal.SIGKILL)
+    os.kill(keeper_of(scenario, run)[1], signal.SIGKILL)
     wait_until_over(scenario, run)
     found = status(scenario, run)
     assert found["status"] == "failed" and found["exit_status"] == 125, found
@@ -212,7 +206,7 @@ def test_a_supervisor_that_is_killed_in_a_later_attempt_leaves_nothing_and_a_ver
     text = '[ "$MYELIN_ATTEMPT" = 0 ] && exit 3; touch "up.$MYELIN_RANK"; exec sleep 600'
     run = detached(scenario, "run", "-d", gang(scenario, text, 3), "--backoff", "0")
     scenario.wait_for("up.*", 2)
-    os.kill(supervisor_of(scenario, run), signal.SIGKILL)
+    os.kill(keeper_of(scenario, run)[1], signal.SIGKILL)
     wait_until_over(scenario, run)
     found = status(scenario, run)
     assert found["status"] == "failed" and found["left_nothing"], found
@@ -222,11 +216,7 @@ def test_a_supervisor_that_is_killed_in_a_later_attempt_leaves_nothing_and_a_ver
 
 def test_both_killed_while_it_waits_are_settled_by_the_next_who_looks(scenario):
     run = start_waiting(scenario)
-    keeper = int((scenario.home / "runs" / run / "lock").read_text())
-    supervisor = supervisor_of(scenario, run)
-    os.kill(keeper, signal.SIGSTOP)
-    os.kill(supervisor, signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
+    kill_both(scenario, run)
     wait_until_over(scenario, run)
     assert status(scenario, run)["status"] == "failed"
 

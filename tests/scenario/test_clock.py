@@ -7,12 +7,12 @@ what stands in a file."""
 import json
 import os
 import re
-import signal
 import struct
 import subprocess
 import time
 
 import pytest
+from conftest import kill_both
 
 SHIFT = """
     #include <fcntl.h>
@@ -242,13 +242,8 @@ def state_is_over(scenario, run):
 def test_a_run_whose_supervisor_is_killed_is_settled_after_a_jump(scenario, clock):
     run = begin(scenario, "touch up; exec sleep 600")
     scenario.wait_for("up")
-    keeper = int((scenario.home / "runs" / run / "lock").read_text())
-    with open(f"/proc/{keeper}/task/{keeper}/children", encoding="ascii") as file:
-        supervisor = int(file.read().split()[0])
     clock.set(-5 * HOUR)
-    os.kill(keeper, signal.SIGSTOP)  # else one of them might still write an end of its own
-    os.kill(supervisor, signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
+    kill_both(scenario, run)  # else one of them might still write an end of its own
     deadline = time.monotonic() + 10
     while json.loads(call(scenario, "status", run, "--json"))["status"] != "failed":
         assert time.monotonic() < deadline

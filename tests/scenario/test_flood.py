@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import SECONDS
+from conftest import SECONDS, keeper_of
 
 FLOOD = int(os.environ.get("SCENARIO_FLOOD_BYTES", 1_000_000_000))
 LIMIT = 64 << 20
@@ -36,11 +36,6 @@ def call(scenario, *arguments):
     return process.returncode, out.decode(errors="replace"), err.decode()
 
 
-def supervisor_of(scenario, run):
-    keeper = int((scenario.home / "runs" / run / "lock").read_text())
-    return int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
-
-
 def peak_kb(pid):
     return int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
 
@@ -60,7 +55,7 @@ def test_a_flood_blocks_nobody_takes_no_memory_and_its_loss_is_told(scenario):
     assert status == 0, err
     run = run.strip()
     scenario.wait_for("up")
-    supervisor = supervisor_of(scenario, run)
+    _, supervisor = keeper_of(scenario, run)
     before = peak_kb(supervisor)
     began = time.monotonic()
     (scenario.directory / "go").touch()

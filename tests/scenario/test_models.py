@@ -3,12 +3,10 @@
 import hashlib
 import json
 import os
-import pathlib
-import signal
 import sqlite3
 
 import pytest
-from conftest import Ended, compile_logger
+from conftest import Ended, compile_logger, kill_both
 from shapes import assert_shape
 
 PROGRAM = r"""
@@ -284,11 +282,7 @@ def test_a_run_whose_supervisor_was_killed_is_recorded_by_who_looks(stage):
     stage.task("printf one >net.bin", model(), wait=True)
     run = stage.myelin("run", "-d", "job.yml").out.strip()
     stage.scenario.wait_for("logged")
-    keeper = int((stage.home / "runs" / run / "lock").read_text())
-    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-    os.kill(keeper, signal.SIGSTOP)
-    for pid in [*map(int, children), keeper]:
-        os.kill(pid, signal.SIGKILL)
+    kill_both(stage, run)
     assert stage.models() == [("net", 1, 1, [])]
     before = journal(stage, run).read_bytes()
     assert stage.models() == [("net", 1, 1, [])] and journal(stage, run).read_bytes() == before

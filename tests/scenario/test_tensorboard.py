@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event files that tasks write become series of their run, and series become event files."""
 import json
-import os
 import pathlib
-import signal
 import struct
 import textwrap
 import time
 
 import pytest
+from conftest import kill_both
 from shapes import assert_shape
 
 # What a framework does, from the format alone: records with masked CRC-32C around messages of protocol buffers.
@@ -163,13 +162,9 @@ def test_a_killed_supervisor_loses_and_doubles_nothing(stage):
     while not stage.metrics(run, "loss"):
         time.sleep(0.1)
     directory = pathlib.Path(json.loads(stage.myelin("status", run, "--json")[0])["paths"]["run"])
-    keeper = int((directory / "lock").read_text())
-    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
     (stage.scenario.directory / "go").touch()
     stage.scenario.wait_for("all")
-    os.kill(keeper, signal.SIGSTOP)
-    for pid in [*map(int, children), keeper]:
-        os.kill(pid, signal.SIGKILL)
+    kill_both(stage.scenario, run)
     deadline = time.monotonic() + 15
     while (steps := [point["step"] for entry in stage.metrics(run, "loss") for point in entry["points"]])[-1] < 399:
         assert time.monotonic() < deadline, "what was written before the kill does not appear"

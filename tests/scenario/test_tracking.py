@@ -3,13 +3,12 @@
 import csv
 import io
 import json
-import os
 import pathlib
 import signal
 import time
 
 import pytest
-from conftest import Ended, compile_logger
+from conftest import Ended, compile_logger, kill_both
 from shapes import assert_shape
 from test_queue import install_gpus
 
@@ -123,24 +122,11 @@ def test_a_killed_supervisor_loses_nothing(stage, logger):
     stage.gang("track.yml", f"{logger} 4000 wait", workers=0)
     run = stage.myelin("run", "-d", "track.yml").out.strip()
     stage.wait_for("logged")
-    kill_owners(stage, run)
+    kill_both(stage, run)
     (entry,) = metrics(stage, run, "loss")
     assert entry["count"] == 4000
     status = json.loads(stage.myelin("status", run, "--json").out)
     assert status["status"] == "failed" and status["params"] == {"lr": 0.5, "sizes": [1, 2]}
-
-
-def kill_owners(stage, run):
-    """Supervisor and keeper at one blow; the tasks die with them."""
-    keeper = int((stage.run_directory(run) / "lock").read_text())
-    children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-    os.kill(keeper, signal.SIGSTOP)
-    for pid in [*map(int, children), keeper]:
-        os.kill(pid, signal.SIGKILL)
-    for _ in range(1000):
-        if not os.path.exists(f"/proc/{keeper}"):
-            return
-        time.sleep(0.01)
 
 
 def test_status_and_ps_show_the_last_values(stage, logger):

@@ -289,6 +289,10 @@ static void after_its_back_off_a_gang_says_whose_turn_it_waits_for(void **state)
                     "{\"type\":\"ContainersReady\",\"status\":\"True\"}]")
 #define GOING_UNBEGUN GOING("\"phase\":\"Pending\"")
 
+static int64_t deletion_seen(const struct fixture *f) {
+    return ((const struct pod_gang *)f->backend)->tasks[0].deletion_seen_us;
+}
+
 static void wait_longer(struct fixture *f, int seconds) {
     ((struct pod_gang *)f->backend)->tasks[0].deletion_seen_us -= seconds * 1000000ll;
 }
@@ -316,10 +320,12 @@ static void a_pod_that_never_ran_and_does_not_go_is_waited_for_some_minutes(void
 
     give_room_back(f, NO_ROOM_BUT_FOR(PLACED("master", "p0", "10")));
     peer_more(f->peer, PODS, EVENT("MODIFIED", GOING_UNBEGUN) WORKER_GONE);
-    while (((struct pod_gang *)f->backend)->tasks[0].deletion_seen_us == 0)
+    for (int i = 0; i < 200 && deletion_seen(f) == 0; i++)
         breathe(f);
+    assert_int_not_equal(deletion_seen(f), 0);
     wait_longer(f, 60);
-    breathe(f);
+    for (int i = 0; i < 30; i++)
+        breathe(f); /* past the next look */
     assert_int_equal(count_asked(f, PODS_DELETE), 2);
     say(f, PODS_DELETE, 200, OWN("x", "p0", "16"));
     say(f, LEASE_PUT, 200, OURS("30")); /* its back-off is over by then */

@@ -10,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "codec/yaml.h"
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -591,13 +592,9 @@ int kubeconfig_find(const struct kubeconfig_request *request, struct kubeconfig 
     return status;
 }
 
-static bool is_same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The old text is wiped. */
 static bool renew_text(struct arena *arena, const char **text, const char *now) {
-    if (is_same_text(*text, now))
+    if (text_is_same(*text, now))
         return false;
     wipe_text(*text);
     *text = now ? arena_text(arena, now, strlen(now)) : NULL;
@@ -623,8 +620,8 @@ bool kubeconfig_renew(struct kubeconfig *config) {
 
     if (kubeconfig_find(&request, &now, &ignored))
         return false;
-    if (is_same_text(config->server, now.server) &&
-        is_same_text(config->user_name, now.user_name)) {
+    if (text_is_same(config->server, now.server) &&
+        text_is_same(config->user_name, now.user_name)) {
         is_other |= renew_text(&config->arena, &config->token, now.token);
         is_other |= renew_text(&config->arena, &config->username, now.username);
         is_other |= renew_text(&config->arena, &config->password, now.password);

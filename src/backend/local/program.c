@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 /* What the C library takes when PATH is not set at all. */
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
@@ -77,10 +79,6 @@ int program_find(const char *name, char *const *envp, const char *directory, cha
     return error_set(err, ERROR_NOT_FOUND, "'%.300s' was not found in PATH", name);
 }
 
-static bool same(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static char *copy(const char *text) {
     char *made = text ? strdup(text) : NULL;
 
@@ -101,8 +99,8 @@ int program_find_cached(struct program_cache *cache, const char *name, char *con
                         const char *directory, char *found, int *errnum, struct error *err) {
     const char *path = path_of(envp);
 
-    if (cache->found && same(cache->name, name) && same(cache->path, path) &&
-        same(cache->directory, directory)) {
+    if (cache->found && text_is_same(cache->name, name) && text_is_same(cache->path, path) &&
+        text_is_same(cache->directory, directory)) {
         memcpy(found, cache->found, strlen(cache->found) + 1);
         return 0;
     }
