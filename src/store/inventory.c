@@ -193,7 +193,7 @@ int inventory_settle(const struct rundir *rundir, bool *is_done, struct error *e
     is_missing_some = has_missing(&record);
     record_release(&record);
     *is_done = is_over && !is_missing_some;
-    if (*is_done || !is_over || owner_take(rundir, &lock, &ignored))
+    if (*is_done || !is_over || owner_pass(rundir, 0, &lock, &ignored))
         return 0;
     status = settle_owned(rundir, err);
     *is_done = status == 0;

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/sharing.h"
 
 enum { ANNOUNCEMENT_BYTES = 16 }; /* any process number, and at least one newline */
@@ -28,25 +30,79 @@ static int open_lock(const struct rundir *rundir, int flags) {
 }
 
 /* A lock of the open file, not of the process: children share it, the last one ends it, and it
- * can be asked for without being taken, so that looking never stands in the way of an owner. */
-static struct flock whole_file(short type) {
-    return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
+ * can be asked for without being taken, so that looking never stands in the way of an owner.
+ * An owner holds the whole file. The first byte says that the run has one; the rest is what keeps
+ * two from acting on the run at once, and all that is held by who only passes by. */
+enum part { PART_OWNER, PART_REST };
+
+static struct flock part_of(enum part part) {
+    return (struct flock){ .l_type = F_WRLCK,
+                           .l_whence = SEEK_SET,
+                           .l_start = part == PART_OWNER ? 0 : 1,
+                           .l_len = part == PART_OWNER ? 1 : 0 };
+}
+
+static bool has_owner(int fd) {
+    struct flock lock = part_of(PART_OWNER);
+
+    return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+static int take_part(int fd, enum part part) {
+    struct flock lock = part_of(part);
+
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+static bool is_held(int errnum) {
+    return errnum == EAGAIN || errnum == EACCES;
+}
+
+/* There is no lock with a time limit, and a process that is stopped holds its own for ever. */
+static int wait_for_rest(int fd, unsigned most_ms, bool is_owner) {
+    const int64_t until_us = clock_monotonic_us() + (int64_t)most_ms * 1000;
+    const struct timespec pause = { .tv_nsec = 1000000 };
+
+    while (take_part(fd, PART_REST) < 0) {
+        int errnum = errno;
+
+        if (!is_held(errnum) || clock_monotonic_us() >= until_us || (!is_owner && has_owner(fd))) {
+            errno = errnum;
+            return -1;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+/* Ends what was begun with the lock. */
+static int cannot_take(int lock, const struct rundir *rundir, const char *why_held,
+                       struct error *err) {
+    if (lock >= 0 && is_held(errno))
+        error_set(err, ERROR_CONFLICT, "run %s %s", rundir->id, why_held);
+    else
+        error_set_errno(err, errno, "cannot lock run %s", rundir->id);
+    if (lock >= 0)
+        close(lock);
+    return -1;
 }
 
 int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
-    struct flock all = whole_file(F_WRLCK);
     int lock = open_lock(rundir, O_RDWR | O_CREAT);
 
-    if (lock < 0)
-        return error_set_errno(err, errno, "cannot lock run %s", rundir->id);
-    if (fcntl(lock, F_OFD_SETLK, &all) < 0) {
-        int errnum = errno;
+    if (lock < 0 || take_part(lock, PART_OWNER))
+        return cannot_take(lock, rundir, "is still running", err);
+    if (wait_for_rest(lock, OWNER_PASSING_MS, true))
+        return cannot_take(lock, rundir, "is just looked at by another command: try again", err);
+    *fd = lock;
+    return 0;
+}
 
-        close(lock);
-        if (errnum == EAGAIN || errnum == EACCES)
-            return error_set(err, ERROR_CONFLICT, "run %s is still running", rundir->id);
-        return error_set_errno(err, errnum, "cannot lock run %s", rundir->id);
-    }
+int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd, struct error *err) {
+    int lock = open_lock(rundir, O_RDWR | O_CREAT);
+
+    if (lock < 0 || wait_for_rest(lock, most_ms, false))
+        return cannot_take(lock, rundir, "has an owner, or is just looked at", err);
     *fd = lock;
     return 0;
 }
@@ -82,7 +138,6 @@ void owner_announce(int fd, pid_t pid) {
 }
 
 bool owner_lives(const struct rundir *rundir, pid_t *pid) {
-    struct flock all = whole_file(F_WRLCK);
     int fd = open_lock(rundir, O_RDONLY);
     char text[32] = "";
     bool lives;
@@ -90,7 +145,7 @@ bool owner_lives(const struct rundir *rundir, pid_t *pid) {
     *pid = 0;
     if (fd < 0)
         return errno != ENOENT && errno != ENOTDIR;
-    lives = fcntl(fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
+    lives = has_owner(fd);
     if (lives && pread(fd, text, sizeof text - 1, 0) > 0)
         *pid = (pid_t)atoi(text);
     close(fd);

@@ -12,9 +12,17 @@
 
 #include "store/rundir.h"
 
+enum { OWNER_PASSING_MS = 5000 }; /* how long who passes by is waited for */
+
 /* Takes the lock. It is held while the descriptor is open, here or in a child. Fails with
  * ERROR_CONFLICT when someone else holds it. */
 MUST_CHECK int owner_take(const struct rundir *rundir, int *fd, struct error *err);
+
+/* For who puts a run without an owner in order, and is soon done: while the descriptor is open
+ * nobody else acts on the run, and yet it has no owner. Waits so long for another who passes by;
+ * fails with ERROR_CONFLICT when that takes longer, and at once when the run has an owner. */
+MUST_CHECK int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd,
+                          struct error *err);
 
 /* Takes the room on the disk that the announcement needs, and forgets who was announced before.
  * For whoever is about to start something: a run that nobody can reach is not begun. */

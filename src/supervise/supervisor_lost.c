@@ -75,7 +75,7 @@ bool supervisor_settle(const struct rundir *rundir, enum settling settling) {
     int lock;
 
     tracker_settle(rundir); /* how long it went on is known from what it logged */
-    if (owner_take(rundir, &lock, &err))
+    if (owner_pass(rundir, settling == SETTLE_PATIENTLY ? OWNER_PASSING_MS : 0, &lock, &err))
         return false;
     if (record_read(&record, rundir, &err) == 0) {
         bool is_ours = record.host && strcmp(record.host, host_name(host)) == 0;

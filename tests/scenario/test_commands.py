@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands over runs: each names, shows, ends or removes runs that others have started."""
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -532,6 +534,33 @@ def test_a_run_that_is_a_link_is_not_followed(stage):
     (stage.home / "runs" / "1").symlink_to(elsewhere)
     call(stage, "rm", "1", status=1)
     assert (elsewhere / "events.jsonl").exists() and (elsewhere / "outputs").exists()
+
+
+@contextlib.contextmanager
+def passing_by(stage, run):
+    """Holds what a command holds that puts a run without an owner in order."""
+    with open(stage.home / "runs" / run / "lock", "r+") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX, 0, 1)
+        yield
+
+
+def test_who_puts_a_run_in_order_is_waited_for_by_who_removes_it(stage):
+    finished(stage)
+    with passing_by(stage, "1"):
+        remover = stage.start("rm", "1")
+        time.sleep(0.3)
+        assert remover.poll() is None
+    out, err = remover.communicate(timeout=20)
+    assert (remover.returncode, err) == (0, b""), (out, err)
+
+
+def test_who_puts_a_run_in_order_for_ever_is_not_taken_for_its_supervisor(stage):
+    finished(stage)
+    with passing_by(stage, "1"):
+        assert told(stage, "ps") == []
+        _, err = call(stage, "rm", "1", status=1)
+        assert "run 1 is just looked at by another command: try again" in err
+    call(stage, "rm", "1")
 
 
 def test_runs_can_be_started_while_others_are_listed_and_removed(stage):

@@ -7,10 +7,14 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "home.h"
 #include "store/owner.h"
 
@@ -171,6 +175,110 @@ static void looking_never_stands_in_the_way_of_an_owner(void **state) {
     end_owner(looker);
 }
 
+/* -- who only passes by -- */
+
+static void who_passes_by_is_not_the_owner_and_has_the_run_to_himself(void **state) {
+    struct rundir rundir = home_run(&home);
+    int lock, second = -1;
+    struct error err;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(owner_pass(&rundir, 0, &lock, &err), 0);
+    assert_false(owner_lives(&rundir, &pid));
+    assert_int_equal(owner_signal(&rundir, 0, &err), -1);
+    assert_int_equal(err.code, ERROR_NOT_FOUND);
+    assert_int_equal(owner_pass(&rundir, 10, &second, &err), -1);
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    assert_int_equal(second, -1);
+    close(lock);
+    assert_int_equal(owner_pass(&rundir, 0, &lock, &err), 0);
+    close(lock);
+}
+
+static void nobody_passes_by_a_run_that_has_an_owner(void **state) {
+    struct rundir rundir = home_run(&home);
+    const int64_t before_us = clock_monotonic_us();
+    struct error err;
+    int lock, second;
+
+    (void)state;
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    assert_int_equal(owner_pass(&rundir, 3600000, &second, &err), -1);
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    assert_true(clock_monotonic_us() - before_us < 1800000000);
+    close(lock);
+}
+
+static void an_owner_waits_for_who_passes_by(void **state) {
+    struct rundir rundir = home_run(&home);
+    int ready[2], lock;
+    struct error err;
+    pid_t passer;
+    char byte;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    passer = fork();
+    if (passer == 0) {
+        if (owner_pass(&rundir, 0, &lock, &err) || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        usleep(100000);
+        _exit(0);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+    close(lock);
+    assert_int_equal(waitpid(passer, NULL, 0), passer);
+}
+
+/* Those who pass by and those who own meet at random; *inside is how many are at it. */
+static void meet(const struct rundir *rundir, int who, atomic_int *inside) {
+    for (int i = 0; i < 300; i++) {
+        struct error err;
+        int lock;
+
+        if (who % 2 ? owner_pass(rundir, OWNER_PASSING_MS, &lock, &err)
+                    : owner_take(rundir, &lock, &err)) {
+            if (err.code != ERROR_CONFLICT)
+                _exit(2);
+            sched_yield();
+            continue;
+        }
+        if (atomic_fetch_add(inside, 1) != 0)
+            _exit(1);
+        sched_yield();
+        atomic_fetch_sub(inside, 1);
+        close(lock);
+    }
+    _exit(0);
+}
+
+static void two_never_act_on_a_run_at_once(void **state) {
+    struct rundir rundir = home_run(&home);
+    atomic_int *inside =
+        mmap(NULL, sizeof *inside, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[6];
+    int status;
+
+    (void)state;
+    assert_ptr_not_equal(inside, MAP_FAILED);
+    for (int i = 0; i < (int)ARRAY_LEN(pids); i++) {
+        pids[i] = fork();
+        if (pids[i] == 0)
+            meet(&rundir, i, inside);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    munmap(inside, sizeof *inside);
+}
+
+/* -- signals -- */
+
 static void a_signal_reaches_the_owner_and_nobody_else(void **state) {
     struct rundir rundir = home_run(&home);
     pid_t owner = start_owner(&rundir);
@@ -252,6 +360,10 @@ int main(void) {
         cmocka_unit_test(a_child_that_shares_the_lock_owns_on),
         cmocka_unit_test(one_process_cannot_own_a_run_twice),
         cmocka_unit_test(looking_never_stands_in_the_way_of_an_owner),
+        cmocka_unit_test(who_passes_by_is_not_the_owner_and_has_the_run_to_himself),
+        cmocka_unit_test(nobody_passes_by_a_run_that_has_an_owner),
+        cmocka_unit_test(an_owner_waits_for_who_passes_by),
+        cmocka_unit_test(two_never_act_on_a_run_at_once),
         cmocka_unit_test(a_signal_reaches_the_owner_and_nobody_else),
         cmocka_unit_test(an_owner_that_announced_nobody_gets_no_signal),
         cmocka_unit_test(a_number_takes_the_place_of_a_longer_one_and_a_reserve_of_any),
