@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/answer.h"
@@ -107,10 +108,16 @@ static int tell_of_file(struct telling *telling, const struct invocation *in, co
     return status;
 }
 
+/* Also one that is not there: runs have no such names, and who mistypes a path is told so. */
 static bool is_file(const char *text) {
+    static const char *const ends[] = { ".yml", ".yaml", ".json" };
+    const size_t n = strlen(text);
     struct stat st;
 
-    return stat(text, &st) == 0 && !S_ISDIR(st.st_mode);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (n > strlen(ends[i]) && strcmp(text + n - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return strchr(text, '/') || (stat(text, &st) == 0 && !S_ISDIR(st.st_mode));
 }
 
 /* Whether the command line speaks of a file: by its operand, or by options that only files have. */

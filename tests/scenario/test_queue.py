@@ -385,6 +385,9 @@ def test_why_tells_a_script_of_a_file_what_a_dry_run_does(scenario):
     (told,) = answers(scenario, asking(scenario, "true", name="huge.yml", cpu=100000))
     assert told["answer"] == "never" and "asks for 100000 CPUs" in told["reason"]
     assert say(scenario, "why", gang, first)[0] == 2, "a file stands alone"
+    for missing in "missing.yml", "miss/ing":
+        code, _, err = say(scenario, "why", missing)
+        assert code == 1 and f"cannot read the polyaxonfile: {missing}: No such file" in err
     (scenario.directory / "go").touch()
     assert wait_for_end(scenario, first) == "succeeded"
 
