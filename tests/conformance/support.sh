@@ -40,7 +40,11 @@ environment() {
     return 1
 }
 
-expect_status() { [ "$status" -eq "$1" ] || fail "exit status $status; $1 was expected"; }
+# expect_status STATUS...: the last command ended with one of them.
+expect_status() {
+    local expected=$*
+    [[ " $expected " == *" $status "* ]] || fail "exit status $status; ${expected// / or } was expected"
+}
 expect_out() { grep -qE -- "$1" out || fail "nothing in standard output matches: $1"; }
 expect_err() { grep -qE -- "$1" err || fail "nothing in standard error matches: $1"; }
 

@@ -20,12 +20,18 @@ expect_as_documented() {
     expect_nobody_left
 }
 
+# PyTorch aborts now and then while Python takes it down: then what was to be shown is not what happened.
+has_been_aborted() { [ "$status" -eq 134 ] && grep -q 'terminate called without an active exception' out; }
+
 # One that fails by itself is named in each of three gangs, and not one of those that lose it.
 expect_failure() { # how heading status
-    local _
-    for _ in 1 2 3; do
+    local told=0 gangs=0
+    while [ "$told" -lt 3 ]; do
         myelin run examples/failures/polyaxonfile.yml -P "how=$1"
+        gangs=$((gangs + 1))
+        [ "$gangs" -lt 6 ] && has_been_aborted && continue
         expect_as_documented "$2" "$3"
+        told=$((told + 1))
     done
 }
 
