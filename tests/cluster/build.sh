@@ -10,12 +10,18 @@ programs="kubernetes         .
           training-operator  github.com/kubeflow/training-operator/cmd/training-operator.v1
           mpi-operator       github.com/kubeflow/mpi-operator/cmd/mpi-operator
           kueue              .
+          schedulers         .
           coredns            ."
 # What only those build who ask for nodes that are not there.
 simulator="kwok              sigs.k8s.io/kwok/cmd/kwok"
 
-# The parts of Kubernetes that the one executable is called by.
-parts="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl"
+# names_of_program NAME: what an executable is called by, that is several programs.
+names_of_program() {
+    case $1 in
+    kubernetes) echo etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl ;;
+    schedulers) echo coscheduling volcano ;;
+    esac
+}
 
 kubernetes_version=v1.30.14
 go_at_least=1.23
@@ -77,22 +83,27 @@ compile() { # name what
     say "$1 took $((SECONDS - started)) s"
 }
 
-# The module that a program's manifests are in, and where.
+# Where a program's manifests are: in which modules, where there, and whose they are.
 manifests_of() { # program
     case $1 in
-    *-operator) echo "github.com/kubeflow/$1" manifests ;;
-    kueue) echo sigs.k8s.io/kueue config/components/crd/bases ;;
+    *-operator) echo "github.com/kubeflow/$1 manifests $1" ;;
+    kueue) echo sigs.k8s.io/kueue config/components/crd/bases kueue ;;
+    schedulers)
+        echo sigs.k8s.io/scheduler-plugins config/crd/bases coscheduling
+        echo volcano.sh/volcano config/crd/volcano/bases volcano
+        ;;
     esac
 }
 
-# Keeps the manifests that are in an operator's module.
+# Keeps the manifests that are in the modules of a program.
 keep_manifests() { # program
-    local folder=$cache/manifests/$1 module where
-    read -r module where < <(manifests_of "$1") || return 0
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    cp -r --no-preserve=mode "$(cd "$cache/go/source/$1" && "$go" list -m -f '{{.Dir}}' "$module")/$where" \
-        "$folder/upstream" || die "the module of $1 has no manifests"
+    local module where whose
+    while read -r module where whose; do
+        rm -rf "$cache/manifests/${whose:?}"
+        mkdir -p "$cache/manifests/$whose"
+        cp -r --no-preserve=mode "$(cd "$cache/go/source/$1" && "$go" list -m -f '{{.Dir}}' "$module")/$where" \
+            "$cache/manifests/$whose/upstream" || die "the module $module has no manifests"
+    done < <(manifests_of "$1")
 }
 
 # The objects by which an operator is installed: its own, changed as operators/NAME says.
@@ -106,14 +117,14 @@ build_manifests() { # operator
 }
 
 build_program() { # name what
-    local stamp part
+    local stamp called
     stamp=$(stamp_of_program "$1" "$2")
     [ -x "$cache/bin/$1" ] && [ "$(cat "$cache/bin/$1.stamp" 2>/dev/null)" = "$stamp" ] && return 0
     [ -n "${go:-}" ] || find_go
     compile "$1" "$2"
     # A name that a running cluster uses is not written to, but taken over.
     mv -f "$cache/bin/$1.new" "$cache/bin/$1"
-    [ "$1" != kubernetes ] || for part in $parts; do ln -sfn kubernetes "$cache/bin/$part"; done
+    for called in $(names_of_program "$1"); do ln -sfn "$1" "$cache/bin/$called"; done
     keep_manifests "$1"
     printf '%s\n' "$stamp" >"$cache/bin/$1.stamp"
 }

@@ -317,6 +317,24 @@ kueue() {
 }
 kueue_is_ready() { part_lives kueue && exec 3<>/dev/tcp/10.244.1.1/9443; }
 
+# gang_scheduler coscheduling|volcano: beside the cluster's own, for the pods that name it.
+gang_scheduler() { # name
+    local -a options
+    [ ! -x "$state/parts/$1" ] || { start_part "$1"; return; }
+    (cd "$pki" && certificate "$1" "/O=system:masters/CN=$1") >>"$state/log/certificates" 2>&1 || die "no certificate for $1"
+    apply "$cache/manifests/$1/upstream"
+    if [ "$1" = coscheduling ]; then
+        established podgroups.scheduling.x-k8s.io
+        sed "s,@KUBECONFIG@,$pki/$1.kubeconfig," "$here/config/coscheduling.yaml" >"$state/coscheduling.yaml"
+        options=("--config=$state/coscheduling.yaml" --bind-address=127.0.0.1 --secure-port=10269)
+    else
+        established podgroups.scheduling.volcano.sh
+        established queues.scheduling.volcano.sh
+        options=("--kubeconfig=$pki/$1.kubeconfig" --cache-dumper=false)
+    fi
+    part "$1" 1 env "DEBUG_SOCKET_DIR=$state/sockets" "$cache/bin/$1" "${options[@]}"
+}
+
 # -- nodes that are not there
 
 # A node of kwok: its label is what a pod selects it by, its taint keeps away all that do not.

@@ -16,6 +16,9 @@ submit() {
     on_cluster run --plain --on kubernetes --namespace "$namespace" --kubeconfig "$SCRATCH/runner" "$@"
 }
 
+# settings TEXT: of `kubernetes` in config.yml.
+settings() { mkdir -p "$SCRATCH/home/.myelin" && echo "kubernetes: {$1}" >"$SCRATCH/home/.myelin/config.yml"; }
+
 # job FRAMEWORK COMMAND: a master, two workers, and a parameter server where there are any.
 job() {
     local servers=

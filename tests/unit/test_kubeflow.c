@@ -202,6 +202,27 @@ static void who_finds_no_node_waits_and_that_is_told_once(void **state) {
                                  "pod: 0/2 nodes; +0 +1 waits: no more; ");
 }
 
+static void why_one_found_no_room_is_told_rather_than_that_others_were_put_off(void **state) {
+    struct fixture *f = *state;
+
+    takes_job(f);
+    shows(f, LIST(JOB("2", "")),
+          LIST(POD("master", "p0", "3", "", NO_ROOM("1 optimistic rejection"))));
+    logs(f, LOG0, "");
+    logs(f, LOG1, "");
+    launch(f);
+    wait_for(f, "waits: ");
+    peer_more(f->peer, PODS,
+              EVENT("ADDED", POD("worker", "p1", "6", "", NO_ROOM("0/2 nodes: 2 too small"))));
+    wait_for(f, "too small");
+    peer_more(f->peer, PODS,
+              EVENT("MODIFIED", POD("worker", "p1", "7", "", NO_ROOM("1 optimistic rejection"))));
+    breathe(f);
+    assert_string_equal(f->told, "submitted; waits: master.0 waits: another pod of its gang found "
+                                 "no room: 1 optimistic rejection; waits: worker.0 waits: no node "
+                                 "can take the pod: 0/2 nodes: 2 too small; ");
+}
+
 static void an_image_that_cannot_be_ends_its_task_at_once(void **state) {
     struct fixture *f = *state;
 
@@ -472,6 +493,7 @@ int main(void) {
         CASE(a_failure_with_a_slow_log_is_told_before_those_who_vanish_after_it),
         CASE(a_pod_that_is_replaced_ends_its_task_once),
         CASE(who_finds_no_node_waits_and_that_is_told_once),
+        CASE(why_one_found_no_room_is_told_rather_than_that_others_were_put_off),
         CASE(an_image_that_cannot_be_ends_its_task_at_once),
         CASE(memory_that_was_too_little_is_told_with_its_limit),
         CASE(a_job_that_is_deleted_takes_its_pods_with_it),

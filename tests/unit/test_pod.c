@@ -88,6 +88,27 @@ static void a_pod_without_a_node_tells_the_schedulers_reason(void **state) {
     says(&pod, "the pod is held back by the gate of somebody: waiting");
 }
 
+#define UNPLACED(reason, message)                                                                  \
+    "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","      \
+    "\"reason\":\"" reason "\",\"message\":\"" message "\"}]}"
+
+static void a_pod_that_is_held_back_since_another_has_no_room_says_so(void **state) {
+    static const char *const rows[] = {
+        UNPLACED("Unschedulable", "1 optimistic rejection in PostFilter."), /* coscheduling */
+        UNPLACED("Schedulable", "it can possibly be assigned to node1"),    /* Volcano */
+        UNPLACED("Undetermined", "others first"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct pod pod = read_pod("", "", rows[i]);
+
+        assert_int_equal(pod.phase, POD_WAITING);
+        assert_int_equal(pod.trouble, POD_PUT_OFF);
+        assert_non_null(strstr(pod.sentence, "another pod of its gang found no room: "));
+    }
+}
+
 #define GATED(gates)                                                                               \
     "{\"spec\":{\"schedulingGates\":[" gates "]},\"status\":{\"phase\":\"Pending\","               \
     "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":"                  \
@@ -485,6 +506,7 @@ static void nothing_is_assumed_of_a_pod(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(a_pod_without_a_node_tells_the_schedulers_reason),
+        CASE(a_pod_that_is_held_back_since_another_has_no_room_says_so),
         CASE(a_pod_that_is_held_back_says_by_whom),
         CASE(a_new_pod_waits_without_trouble),
         CASE(the_way_to_running_has_its_steps),

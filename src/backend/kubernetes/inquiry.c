@@ -41,8 +41,10 @@ static void on_pod(void *context, const struct node *object) {
         out->n_ended++;
     else
         out->n_placed++;
-    if (out->troubled[0] || pod.trouble == POD_FINE || pod.trouble == POD_GATED)
+    if (pod.trouble == POD_FINE || pod.trouble == POD_GATED ||
+        (out->troubled[0] && (!out->was_put_off || pod.trouble == POD_PUT_OFF)))
         return;
+    out->was_put_off = pod.trouble == POD_PUT_OFF;
     if (job_task_of_pod(object, &role, &index))
         snprintf(out->troubled, sizeof out->troubled, "%s.%" PRIu32, role_name(role), index);
     else

@@ -352,6 +352,13 @@ static void say_gated(struct pod *pod, const char *message) {
             pod->gate[0] ? pod->gate : "of somebody", colon, message);
 }
 
+/* A scheduler that places gangs finds room for one of the pods, or does not look for it, and holds
+ * it back since another has none. */
+static bool was_put_off(const struct node *condition) {
+    return is(condition, "reason", "Schedulable") || is(condition, "reason", "Undetermined") ||
+           strstr(text_of(condition, "message"), "optimistic rejection"); /* coscheduling's words */
+}
+
 static void take_unscheduled(struct pod *pod, const struct node *status) {
     const struct node *condition = condition_of(status, "PodScheduled", "False");
     const char *message = text_of(condition, "message");
@@ -362,6 +369,9 @@ static void take_unscheduled(struct pod *pod, const struct node *status) {
     if (is(condition, "reason", "SchedulingGated")) {
         pod->trouble = POD_GATED;
         say_gated(pod, message);
+    } else if (was_put_off(condition)) {
+        pod->trouble = POD_PUT_OFF;
+        say_with(pod, "another pod of its gang found no room", message);
     } else {
         pod->trouble = POD_UNSCHEDULABLE;
         say_with(pod, "no node can take the pod", message);

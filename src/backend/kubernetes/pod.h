@@ -31,6 +31,7 @@ enum pod_phase {
 enum pod_trouble {
     POD_FINE,
     POD_GATED,         /* somebody's gate keeps the scheduler from it */
+    POD_PUT_OFF,       /* it waits since another of its gang found no room */
     POD_UNSCHEDULABLE, /* the sentence has the scheduler's message */
     POD_IMAGE,         /* not pulled: missing, refused, misspelt */
     POD_CONFIG,        /* a secret, config map or key is missing, or it would be root */

@@ -5,12 +5,6 @@ lane=cluster2
 . "$TESTS/conformance/cluster_runs.sh"
 backend=native
 
-# settings LINE...: config.yml, its lines those of `kubernetes`.
-settings() {
-    mkdir -p "$SCRATCH/home/.myelin"
-    { echo "kubernetes:"; printf '  %s\n' "$@"; } >"$SCRATCH/home/.myelin/config.yml"
-}
-
 # -- attempts
 
 # record_objects: writes each change of pods and of what owns them, each with the moment that the cluster itself gives it.
@@ -181,12 +175,12 @@ test_a_run_that_was_resumed_keeps_its_outputs_when_it_is_taken_over() {
 
 test_a_run_is_restarted_where_it_was_whatever_the_settings_say_now() {
     in_namespace place
-    settings "namespace: $namespace" "image: myelin.test/small:2"
+    settings "namespace: $namespace, image: myelin.test/small:2"
     job pytorch 'cat /etc/image 2>/dev/null; sleep 1'
     sed -i '/^build:/d' job.yml
     on_cluster run --plain --on kubernetes job.yml
     expect_status 0
-    settings "namespace: elsewhere" "image: myelin.test/nowhere:1"
+    settings "namespace: elsewhere, image: myelin.test/nowhere:1"
     on_cluster restart 1 --plain
     expect_status 0
     on_cluster status 2 --json

@@ -28,7 +28,7 @@ metadata: {name: research, namespace: $namespace}
 spec: {clusterQueue: $namespace}
 END
     apply queue.yml
-    mkdir -p "$SCRATCH/home/.myelin" && echo 'kubernetes: {queue: research}' >"$SCRATCH/home/.myelin/config.yml"
+    settings 'queue: research'
 }
 
 # gang FILE COMMAND: two tasks of a tenth of a CPU.

@@ -385,8 +385,6 @@ test_a_pod_that_is_deleted_while_nobody_watches_is_missed() {
 # -- what it leaves
 
 home_run() { echo "$SCRATCH/home/.myelin/runs/1"; }
-settings() { mkdir -p "$SCRATCH/home/.myelin" && printf 'kubernetes: {%s}\n' "$1" >"$SCRATCH/home/.myelin/config.yml"; }
-
 # The package for Python, as a variable of the pods: images of users have it installed.
 bring_sdk() {
     kubectl create configmap sdk --from-literal="SDK=$(tar cz --exclude=_native.c -C "$TESTS/../sdk/python" myelin | base64 -w0)" >/dev/null || fail "no package"
