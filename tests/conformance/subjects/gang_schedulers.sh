@@ -53,6 +53,7 @@ expect_gangs_to_end() { # scheduler resource
     sed 's/; echo met$/&; exit 3/; s/^environment:/&\n  max_restarts: 1/' some.yml >failing.yml
     submit failing.yml --grace 1
     expect_status 3
+    expect_err '^run 1 failed after 2 attempts '
     gang huge 1000 2
     submit huge.yml --grace 1 -d
     expect_status 0
