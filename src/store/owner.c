@@ -58,15 +58,16 @@ static bool is_held(int errnum) {
     return errnum == EAGAIN || errnum == EACCES;
 }
 
-/* There is no lock with a time limit, and a process that is stopped holds its own for ever. */
-static int wait_for_rest(int fd, unsigned most_ms, bool is_owner) {
+/* There is no lock with a time limit, and a process that is stopped holds its own for ever. Who
+ * passes by does not wait for an owner; an owner sees none but himself, which does not count. */
+static int wait_for_rest(int fd, unsigned most_ms) {
     const int64_t until_us = clock_monotonic_us() + (int64_t)most_ms * 1000;
     const struct timespec pause = { .tv_nsec = 1000000 };
 
     while (take_part(fd, PART_REST) < 0) {
         int errnum = errno;
 
-        if (!is_held(errnum) || clock_monotonic_us() >= until_us || (!is_owner && has_owner(fd))) {
+        if (!is_held(errnum) || clock_monotonic_us() >= until_us || has_owner(fd)) {
             errno = errnum;
             return -1;
         }
@@ -92,7 +93,7 @@ int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
 
     if (lock < 0 || take_part(lock, PART_OWNER))
         return cannot_take(lock, rundir, "is still running", err);
-    if (wait_for_rest(lock, OWNER_PASSING_MS, true))
+    if (wait_for_rest(lock, OWNER_PASSING_MS))
         return cannot_take(lock, rundir, "is just looked at by another command: try again", err);
     *fd = lock;
     return 0;
@@ -101,7 +102,7 @@ int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
 int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd, struct error *err) {
     int lock = open_lock(rundir, O_RDWR | O_CREAT);
 
-    if (lock < 0 || wait_for_rest(lock, most_ms, false))
+    if (lock < 0 || wait_for_rest(lock, most_ms))
         return cannot_take(lock, rundir, "has an owner, or is just looked at", err);
     *fd = lock;
     return 0;

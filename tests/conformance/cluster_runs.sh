@@ -46,6 +46,7 @@ expect_nothing_left() {
     wait_for 60 "no object left" no_objects
 }
 no_pods() { [ -z "$(kubectl get pods -o name)" ]; }
+n_pods() { [ "$(kubectl get pods -o name | wc -l)" = "$1" ]; }
 no_objects() { [ -z "$(kubectl get tfjobs,pytorchjobs,mxjobs,mpijobs,services,configmaps -l app.kubernetes.io/managed-by=myelin -o name)" ]; }
 
 # The environment of each task, beside what the same file gives processes of this machine.

@@ -415,12 +415,7 @@ void tasks_tell_waits(struct pod_gang *g, uint32_t topic, const char *sentence) 
     g->gang.waits(g->gang.context, sentence[0] ? sentence : NULL);
 }
 
-/* One that was put off knows less of why than the one for whose sake it was. */
-static bool tells_more(const struct task_pod *task, const struct task_pod *than) {
-    return !than || (than->pod.trouble == POD_PUT_OFF && task->pod.trouble != POD_PUT_OFF);
-}
-
-/* The tasks that are in the same trouble as the first that is in any. */
+/* The tasks that are in the same trouble as the first of those that tell most of it. */
 static void look_for_trouble(struct pod_gang *g) {
     const struct task_pod *first = NULL;
     char sentence[SENTENCE_MOST] = "";
@@ -431,14 +426,14 @@ static void look_for_trouble(struct pod_gang *g) {
 
         if (!task->is_there || task->is_started || task->has_end || task->pod.trouble == POD_FINE)
             continue;
-        if (tells_more(task, first)) {
+        if (pod_tells_more(task->pod.trouble, first ? first->pod.trouble : POD_FINE)) {
             first = task;
             n = 0;
         }
         n += task->pod.trouble == first->pod.trouble;
     }
     if (first && first->pod.trouble == POD_PUT_OFF && g->waits_topic == POD_UNSCHEDULABLE)
-        return;
+        return; /* more was told before */
     if (first && n > 1)
         snprintf(sentence, sizeof sentence, "%s and %" PRIu32 " more wait: %s",
                  task_label(first).text, n - 1, first->pod.sentence);

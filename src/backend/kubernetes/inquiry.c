@@ -16,7 +16,8 @@ struct inquiring {
     struct event_base *loop;
     struct inquiry *out;
     uint32_t n_open;
-    struct error trouble; /* of the pods; ERROR_NONE: they were listed */
+    enum pod_trouble told; /* what kind out->trouble is of */
+    struct error trouble;  /* of the pods; ERROR_NONE: they were listed */
 };
 
 static void on_pod(void *context, const struct node *object) {
@@ -42,9 +43,9 @@ static void on_pod(void *context, const struct node *object) {
     else
         out->n_placed++;
     if (pod.trouble == POD_FINE || pod.trouble == POD_GATED ||
-        (out->troubled[0] && (!out->was_put_off || pod.trouble == POD_PUT_OFF)))
+        !pod_tells_more(pod.trouble, inquiring->told))
         return;
-    out->was_put_off = pod.trouble == POD_PUT_OFF;
+    inquiring->told = pod.trouble;
     if (job_task_of_pod(object, &role, &index))
         snprintf(out->troubled, sizeof out->troubled, "%s.%" PRIu32, role_name(role), index);
     else

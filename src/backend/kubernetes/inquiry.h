@@ -18,9 +18,8 @@ struct inquiry {
     uint32_t n_unplaced; /* the scheduler finds no node, or has not looked */
     uint32_t n_placed;   /* they have a node, and do not run yet */
     uint32_t n_running, n_ended;
-    char troubled[80]; /* the task of the first pod in trouble; "": none is */
+    char troubled[80]; /* the task of the pod that tells most of its trouble; "": none is in any */
     char trouble[400]; /* which */
-    bool was_put_off;  /* it tells less than another pod would */
     bool has_placer;   /* somebody else places its pods together: there are no turns */
     bool is_ours;      /* the turn is this gang's */
     struct lease turn; /* `is_known` false: it could not be read; `holder` "": nobody has it */

@@ -493,6 +493,10 @@ bool pod_has_lost_its_node(const struct pod *pod) {
     return pod->is_cut_off || (pod->is_being_deleted && pod->if_gone == POD_NODE_LOST);
 }
 
+bool pod_tells_more(enum pod_trouble trouble, enum pod_trouble than) {
+    return than == POD_FINE || (than == POD_PUT_OFF && trouble != POD_PUT_OFF);
+}
+
 void pod_vanished(struct pod *last) {
     if (last->end != POD_NOT_ENDED)
         return;

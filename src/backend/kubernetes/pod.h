@@ -83,6 +83,10 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
 /* Whether its node cannot be waited for: it does not answer, or was given up by the cluster. */
 bool pod_has_lost_its_node(const struct pod *pod);
 
+/* Whether one trouble says more of what a gang waits for than another, or than none (POD_FINE): who
+ * was put off knows less of why than the pod for whose sake it was. */
+bool pod_tells_more(enum pod_trouble trouble, enum pod_trouble than);
+
 /* What is known when the pod's object is gone while `last` was the last that was seen of it: its
  * end if it had one, else DELETED. */
 void pod_vanished(struct pod *last);

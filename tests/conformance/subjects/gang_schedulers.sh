@@ -57,12 +57,11 @@ expect_gangs_to_end() { # scheduler resource
     gang huge 1000 2
     submit huge.yml --grace 1 -d
     expect_status 0
-    wait_for 60 "its pods" has_pods 2
+    wait_for 60 "its pods" n_pods 2
     on_cluster stop 2
     expect_status 0
     expect_no_group_left "$2"
 }
-has_pods() { [ "$(kubectl get pods -o name | wc -l)" = "$1" ]; }
 
 test_coscheduling_places_gangs_whole() {
     expect_gangs_to_be_placed_whole coscheduling podgroups.scheduling.x-k8s.io 'Insufficient cpu'

@@ -367,7 +367,6 @@ test_a_supervisor_that_is_killed_while_it_makes_pods_is_followed_by_one_that_mak
     expect_nothing_left
 }
 some_pods() { [ -n "$(kubectl get pods -o name)" ]; }
-n_pods() { [ "$(kubectl get pods -o name | wc -l)" = "$1" ]; }
 
 test_a_run_that_nobody_watches_goes_on_and_is_taken_over() { expect_an_unwatched_run_to_be_taken_over; }
 
@@ -385,6 +384,7 @@ test_a_pod_that_is_deleted_while_nobody_watches_is_missed() {
 # -- what it leaves
 
 home_run() { echo "$SCRATCH/home/.myelin/runs/1"; }
+
 # The package for Python, as a variable of the pods: images of users have it installed.
 bring_sdk() {
     kubectl create configmap sdk --from-literal="SDK=$(tar cz --exclude=_native.c -C "$TESTS/../sdk/python" myelin | base64 -w0)" >/dev/null || fail "no package"
