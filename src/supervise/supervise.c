@@ -126,8 +126,6 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
         .resources = &plan->tasks[rank].profile->resources,
         .cpus = cpus,
     };
-    if (rank + 1 == plan->n_tasks && run->state.phase == RUN_LAUNCHING)
-        enter(run, RUN_RUNNING);
     return 0;
 }
 

@@ -9,13 +9,17 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,12 +30,19 @@
 /* A gang of small commands, and all that was heard of it. */
 enum { TASKS_MOST = 40 };
 
+struct description {
+    char name[24];
+    char *argv[4];
+    char texts[4][128];
+};
+
 struct theatre {
     struct event_base *base;
     struct backend *backend;
     uint32_t n;
     const char *argv[TASKS_MOST][4];
     const char *directory;
+    struct description description; /* of the task that was described last */
     struct buf output[TASKS_MOST];
     size_t bytes[TASKS_MOST];
     struct task_end ends[TASKS_MOST];
@@ -50,16 +61,22 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* What is described is gone at the next call, as the contract says. */
 static int describe(void *context, uint32_t rank, struct task_start *start, struct error *err) {
-    static char name[24];
     static char path[] = "PATH=/usr/bin:/bin";
     static char *environment[] = { path, NULL };
     struct theatre *t = context;
+    struct description *now = &t->description;
 
     (void)err;
-    snprintf(name, sizeof name, "worker.%u", rank);
-    *start = (struct task_start){ name, (char *const *)(uintptr_t)t->argv[rank], environment,
-                                  t->directory };
+    memset(now, 0x55, sizeof *now);
+    snprintf(now->name, sizeof now->name, "worker.%u", rank);
+    for (int i = 0; i < 4; i++) {
+        now->argv[i] = t->argv[rank][i] ? now->texts[i] : NULL;
+        if (t->argv[rank][i])
+            snprintf(now->texts[i], sizeof now->texts[i], "%s", t->argv[rank][i]);
+    }
+    *start = (struct task_start){ now->name, now->argv, environment, t->directory };
     return 0;
 }
 
@@ -183,6 +200,36 @@ static void every_task_ends_once_with_its_code_after_all_of_its_output(void **st
         assert_int_equal(t->ends[i].detail, i);
     }
     assert_no_children();
+}
+
+/* As the filters of some containers do. The refusal holds for what this process starts, too. */
+static void refuse_clone3(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { ARRAY_LEN(filter), filter };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        _exit(2);
+}
+
+static void tasks_are_started_where_clone3_is_refused(void **state) {
+    struct theatre *t = *state;
+    const pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        event_reinit(t->base);
+        refuse_clone3();
+        every_task_ends_once_with_its_code_after_all_of_its_output(state);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 static void a_signal_that_ends_a_task_is_told(void **state) {
@@ -386,6 +433,21 @@ static void a_stop_while_launching_starts_no_further_task(void **state) {
     assert_true(now() - t->started < 1);
 }
 
+static void a_stop_reaches_those_that_were_born_beside_the_one_that_failed(void **state) {
+    struct theatre *t = *state;
+
+    for (int i = 0; i < TASKS_MOST; i++)
+        add(t, i == 2 ? "/nowhere/trainx" : "sleep", "60", NULL);
+    t->stop_at_first_end = true;
+    launch(t);
+    play_out(t);
+    assert_int_equal(t->ends[2].kind, TASK_NOT_STARTED);
+    assert_int_equal(t->ends[1].detail, SIGTERM);
+    assert_int_equal(t->ends[3].detail, SIGTERM);
+    assert_int_equal(t->ends[TASKS_MOST - 1].detail, ECANCELED);
+    assert_no_children();
+}
+
 static void a_child_from_before_is_spared(void **state) {
     struct theatre *t = *state;
     const pid_t bystander = fork();
@@ -447,6 +509,7 @@ static void tasks_die_with_their_supervisor(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         LAW(every_task_ends_once_with_its_code_after_all_of_its_output),
+        LAW(tasks_are_started_where_clone3_is_refused),
         LAW(a_signal_that_ends_a_task_is_told),
         LAW(a_task_that_cannot_be_started_says_why),
         LAW(a_directory_that_is_missing_is_named),
@@ -457,6 +520,7 @@ int main(void) {
         LAW(what_forks_all_the_time_is_ended_as_well),
         LAW(a_task_that_floods_does_not_starve_the_others),
         LAW(a_stop_while_launching_starts_no_further_task),
+        LAW(a_stop_reaches_those_that_were_born_beside_the_one_that_failed),
         LAW(a_child_from_before_is_spared),
         LAW(tasks_die_with_their_supervisor),
     };

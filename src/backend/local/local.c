@@ -25,7 +25,6 @@ enum {
      * (64 MiB unless set), beyond which new ones are tiny: a large gang stays with the usual. */
     PIPE_SIZE = READ_SIZE,
     LARGE_PIPES_MOST = 64,
-    SPAWNS_PER_TURN = 16, /* exits, output and signals get their turn in between */
     REAP_EVERY_MS = 1000, /* orphans that ended while the gang runs */
     SWEEP_FIRST_MS = 2,   /* between two looks at what is left; doubles up to the last */
     SWEEP_LAST_MS = 100,
@@ -207,27 +206,41 @@ static void tell_missing(struct local *local) {
         local->gang.notice(local->gang.context, missing.text);
 }
 
-static void launch_one(struct local *local, uint32_t rank) {
-    struct task_process *task = &local->tasks[rank];
+/* A task between its description and what is told of it. */
+struct newcomer {
+    uint32_t rank;
+    int number; /* of its birth; -1: it cannot be started */
+    struct task_name name;
+    struct error err;
+    int errnum;
+};
+
+static void begin_birth(struct local *local, struct newcomer *newcomer) {
     struct cgroup_entry entry = CGROUP_ENTRY_NONE;
     struct task_start start = { 0 };
-    struct spawned spawned;
-    int status;
-    struct error err;
-    int errnum = EIO;
 
-    if (local->gang.describe(local->gang.context, rank, &start, &err)) {
-        task_not_started(local, rank, errnum, err.message);
+    newcomer->number = -1;
+    newcomer->errnum = EIO;
+    if (local->gang.describe(local->gang.context, newcomer->rank, &start, &newcomer->err))
         return;
-    }
-    status = limit_task(local, task, &start, &entry, &err);
-    if (status == 0) {
-        status = spawner_start(&local->spawner, &start, &entry, &spawned, &errnum, &err);
-        cgroup_entry_release(&entry);
-    }
-    if (status) {
-        error_wrap(&err, "cannot start %s", start.name);
-        task_not_started(local, rank, errnum, err.message);
+    snprintf(newcomer->name.text, sizeof newcomer->name.text, "%s", start.name);
+    if (limit_task(local, &local->tasks[newcomer->rank], &start, &entry, &newcomer->err) == 0)
+        newcomer->number =
+            spawner_begin(&local->spawner, &start, &entry, &newcomer->errnum, &newcomer->err);
+    if (newcomer->number < 0)
+        error_wrap(&newcomer->err, "cannot start %s", start.name);
+}
+
+static void settle_birth(struct local *local, struct newcomer *newcomer) {
+    struct task_process *task = &local->tasks[newcomer->rank];
+    struct spawned spawned;
+
+    if (newcomer->number < 0)
+        return;
+    if (spawner_settle(&local->spawner, newcomer->number, &spawned, &newcomer->errnum,
+                       &newcomer->err)) {
+        error_wrap(&newcomer->err, "cannot start %s", newcomer->name.text);
+        newcomer->number = -1;
         return;
     }
     task->pid = spawned.pid;
@@ -243,20 +256,44 @@ static void launch_one(struct local *local, uint32_t rank) {
                  task);
     event_add(&task->exit_event, NULL);
     event_add(&task->output_event, NULL);
-    local->gang.started(local->gang.context, rank, task->pid);
 }
 
+/* Several are born at once. Nobody is told of one before all are over: what is told may lead to a
+ * stop, which has to find every process. */
+static void launch_some(struct local *local, uint32_t n) {
+    struct newcomer newcomers[SPAWNS_AT_ONCE];
+
+    for (uint32_t i = 0; i < n; i++) {
+        newcomers[i].rank = local->launched++;
+        begin_birth(local, &newcomers[i]);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        settle_birth(local, &newcomers[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct newcomer *newcomer = &newcomers[i];
+
+        if (newcomer->number < 0)
+            task_not_started(local, newcomer->rank, newcomer->errnum, newcomer->err.message);
+        else
+            local->gang.started(local->gang.context, newcomer->rank,
+                                local->tasks[newcomer->rank].pid);
+    }
+}
+
+/* Some in a turn: exits, output and signals get theirs in between. The first goes alone, as what
+ * keeps it from starting mostly keeps all: then the others are not tried. */
 static void on_launch(evutil_socket_t fd, short what, void *arg) {
     struct local *local = arg;
+    const uint32_t left = local->gang.n_tasks - local->launched,
+                   most = local->launched == 0 ? 1 : SPAWNS_AT_ONCE;
 
     (void)fd, (void)what;
-    for (int i = 0; i < SPAWNS_PER_TURN && local->launched < local->gang.n_tasks; i++) {
-        if (local->stopping) /* also by what `ended` of the one before led to */
+    if (!local->stopping)
+        launch_some(local, left < most ? left : most);
+    else
+        for (uint32_t i = 0; i < left; i++)
             task_not_started(local, local->launched++, ECANCELED,
                              "the gang was stopped before it was started");
-        else
-            launch_one(local, local->launched++);
-    }
     if (local->launched < local->gang.n_tasks) {
         event_active(&local->launch_event, EV_TIMEOUT, 0);
         return;
@@ -430,7 +467,7 @@ static int local_launch(struct backend *backend, const struct gang *gang, struct
 
     if (local->stage != STAGE_NEW)
         return 0;
-    if (spawner_init(&local->spawner, err))
+    if (spawner_init(&local->spawner, gang->n_tasks, err))
         return -1;
     local->tasks = calloc(gang->n_tasks, sizeof *local->tasks);
     if (!local->tasks)
