@@ -19,6 +19,7 @@
 #include "cli/runs.h"
 #include "cli/watch.h"
 #include "code/snapshot.h"
+#include "plan/environment.h"
 #include "plan/plan.h"
 #include "store/owner.h"
 #include "store/request.h"
@@ -345,6 +346,29 @@ static int start(const struct invocation *in, const struct loaded *loaded,
     return status;
 }
 
+/* Where the outputs of an earlier run are that the file names. */
+static int find_outputs(void *context, const char *run, const char **out, struct error *err) {
+    struct arena *arena = context;
+    struct rundir rundir;
+
+    if (runs_find(run, arena, &rundir, err))
+        return error_wrap(err, "`environment.outputs` names run %.100s", run);
+    *out = rundir.outputs;
+    return 0;
+}
+
+static int find_earlier(const struct plan *plan, const char **out, struct arena *arena,
+                        struct error *err) {
+    AUTO(buf) text = BUF_INIT(ENVIRONMENT_STRING_MAX);
+
+    if (!plan->earlier.jobs && !plan->earlier.experiments)
+        return 0;
+    if (earlier_outputs_write(&plan->earlier, find_outputs, arena, &text, err))
+        return -1;
+    *out = arena_text(arena, text.data, text.len);
+    return 0;
+}
+
 static int check_here(const struct plan *plan, const struct reserving *reserving,
                       struct supervisor_options *options, struct arena *arena, struct error *err) {
     const struct unenforced_text unenforced = unenforced_foresee(plan);
@@ -354,7 +378,10 @@ static int check_here(const struct plan *plan, const struct reserving *reserving
     if (unenforced.text[0])
         options->unenforced = arena_text(arena, unenforced.text, strlen(unenforced.text));
     options->hides_gpus = reserving->terms.leaves_out[RESOURCE_GPU];
-    return plan_check_local(plan, err) || reserving_check(reserving, err) ? -1 : 0;
+    return plan_check_local(plan, err) || reserving_check(reserving, err) ||
+                   find_earlier(plan, &options->earlier_outputs, arena, err)
+               ? -1
+               : 0;
 }
 
 /* The cluster's own queue decides when it starts; nothing is reserved here. */

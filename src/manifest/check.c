@@ -195,10 +195,22 @@ static void check_given(struct build *build) {
                   "names have at most %d lower-case letters, digits and `-`", LABEL_MAX);
 }
 
+/* They are here, and stay here. */
+static void check_earlier(struct build *build) {
+    const struct earlier_runs *earlier = &build->plan->earlier;
+    const struct node *runs = earlier->jobs ? earlier->jobs : earlier->experiments;
+
+    if (runs)
+        diag_help(diag_error(build->diags, node_place(runs),
+                             "pods cannot read the outputs of earlier runs"),
+                  "put what they need on a volume, and name it in `data_refs`");
+}
+
 void pods_check(struct build *build) {
     const struct profile *last = NULL;
 
     check_given(build);
+    check_earlier(build);
     for (uint32_t i = 0; i < build->plan->n_tasks; i++) {
         if (build->plan->tasks[i].profile != last)
             check_profile(build, build->plan->tasks[i].profile);

@@ -21,7 +21,8 @@
 enum backend_kind { BACKEND_NATIVE, BACKEND_KUBEFLOW, BACKEND_MPI, BACKEND_OTHER, BACKEND_COUNT };
 const char *backend_kind_name(enum backend_kind kind);
 
-/* What a task may be given besides resources. */
+/* What a task may be given besides resources. Up to the tolerations each task has its own, as its
+ * resources; the others are of the experiment, unless a role or an index says otherwise. */
 enum attribute {
     ATTRIBUTE_LABELS,
     ATTRIBUTE_ANNOTATIONS,
@@ -37,6 +38,9 @@ enum attribute {
     ATTRIBUTE_COUNT,
 };
 const char *attribute_name(enum attribute attribute);
+static inline bool attribute_is_shared(enum attribute attribute) {
+    return attribute > ATTRIBUTE_TOLERATIONS;
+}
 
 /* What may differ from task to task. Nodes are NULL where the file says nothing. */
 struct profile {
@@ -56,6 +60,11 @@ struct image {
     const char *name;     /* NULL: the file names none */
     const char *obstacle; /* the field that asks for an image to be made first, or NULL */
     struct place place;   /* of the obstacle, else of the name */
+};
+
+/* Runs whose outputs this one reads: lists of numbers and names; NULL: none. */
+struct earlier_runs {
+    const struct node *jobs, *experiments;
 };
 
 enum command_manner {
@@ -79,6 +88,7 @@ struct plan {
     const struct node *params; /* a map, or NULL */
     const struct node *tags;   /* a list of texts, or NULL */
     uint32_t max_restarts;
+    struct earlier_runs earlier;
     bool has_build; /* the file says how to get an image */
     struct image image;
     struct place backend_place; /* of `backend`, where the file gives it; else of length 0 */

@@ -179,6 +179,62 @@ static void write_task_name(struct json *json, const char *type, uint32_t index)
     json_end(json);
 }
 
+/* ---- outputs of earlier runs ---- */
+
+static int write_paths(struct json *json, const char *kind, const struct node *runs,
+                       earlier_path *path, void *context, struct error *err) {
+    if (!runs)
+        return 0;
+    json_key(json, kind);
+    json_array(json);
+    for (uint32_t i = 0; i < runs->count; i++) {
+        const struct node *run = &runs->items[i];
+        char number[24];
+        const char *found;
+
+        snprintf(number, sizeof number, "%" PRId64, run->kind == NODE_INT ? run->integer : 0);
+        if (path(context, run->kind == NODE_INT ? number : run->text, &found, err))
+            return -1;
+        json_text(json, found);
+    }
+    json_end(json);
+    return 0;
+}
+
+int earlier_outputs_write(const struct earlier_runs *earlier, earlier_path *path, void *context,
+                          struct buf *out, struct error *err) {
+    struct json json;
+
+    json_init(&json, JSON_COMPACT, json_to_buf, out);
+    json_object(&json);
+    if (write_paths(&json, "jobs", earlier->jobs, path, context, err) ||
+        write_paths(&json, "experiments", earlier->experiments, path, context, err))
+        return -1;
+    json_end(&json);
+    return json_finish(&json, err);
+}
+
+static int symbolic_path(void *context, const char *run, const char **out, struct error *err) {
+    (void)err;
+    *out = arena_printf(context, "<run.%s.outputs>", run);
+    return 0;
+}
+
+static void share_earlier(struct target *to) {
+    static const char name[] = "POLYAXON_REFS_OUTPUTS_PATHS";
+    const struct earlier_runs *earlier = &to->plan->earlier;
+    AUTO(buf) text = BUF_INIT(4 * ENVIRONMENT_STRING_MAX);
+
+    if (!earlier->jobs && !earlier->experiments)
+        return;
+    if (to->facts->earlier_outputs)
+        set(to, name, to->facts->earlier_outputs);
+    else if (earlier_outputs_write(earlier, symbolic_path, &to->out->arena, &text, to->err))
+        to->failed = true;
+    else
+        set(to, name, text.data);
+}
+
 /* ---- what the original gave its tasks ---- */
 
 static const char *original_name(const struct target *to, enum role role) {
@@ -230,6 +286,7 @@ static void share_polyaxon(struct target *to) {
     set_json(to, "POLYAXON_PARAMS", write_params);
     set_json(to, "POLYAXON_DECLARATIONS", write_params);
     set_json(to, "POLYAXON_EXPERIMENT_INFO", write_experiment_info);
+    share_earlier(to);
 }
 
 /* ---- our own ---- */

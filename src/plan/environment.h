@@ -11,6 +11,7 @@
 #ifndef PLAN_ENVIRONMENT_H
 #define PLAN_ENVIRONMENT_H
 
+#include "base/buf.h"
 #include "model/plan.h"
 
 enum {
@@ -22,8 +23,9 @@ struct run_facts {
     const char *run_id, *run_uuid; /* uuid: 32 hexadecimal digits */
     const char *owner, *project;
     const char *outputs_path, *logs_path;
-    const char *spool_path; /* what the tasks log goes to a folder of each task below it */
-    const char *attempt;    /* how often the gang was started before */
+    const char *earlier_outputs; /* of earlier runs that the plan names, as JSON; else NULL */
+    const char *spool_path;      /* what the tasks log goes to a folder of each task below it */
+    const char *attempt;         /* how often the gang was started before */
     const char *rendezvous_host, *rendezvous_port; /* Horovod's; NULL for the others */
     const char *interface; /* the network interface that all tasks share, or NULL */
 
@@ -47,6 +49,11 @@ struct environment {
 void environment_release(struct environment *environment);
 /* Appends one more, for what only a run knows. */
 void environment_set(struct environment *environment, const char *name, const char *value);
+
+/* {"jobs": [path, ...], "experiments": [...]} of the earlier runs that a plan names. */
+typedef int earlier_path(void *context, const char *run, const char **out, struct error *err);
+MUST_CHECK int earlier_outputs_write(const struct earlier_runs *earlier, earlier_path *path,
+                                     void *context, struct buf *out, struct error *err);
 
 /* What all tasks of a gang share, rendered once: with 512 tasks the addresses of all of them
  * would otherwise be written 512 times. */

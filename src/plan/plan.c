@@ -118,6 +118,7 @@ struct plan *plan_build(struct spec *spec, struct error *err) {
     plan->params = spec->params;
     plan->tags = spec->tags;
     plan->max_restarts = spec->max_restarts;
+    plan->earlier = spec->earlier;
     plan->has_build = spec->has_build;
     plan->image = spec->image;
     plan->backend_place = spec->backend_place;

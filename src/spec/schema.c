@@ -101,9 +101,12 @@ static const struct schema output_refs_schema = SCHEMA(
         FIELD_AT(environment_fields, "artifact_refs", pod.given[ATTRIBUTE_ARTIFACT_REFS],          \
                  .kind = FIELD_TEXTS, .help = "names of artifact volumes"),                        \
         FIELD(environment_fields, persistence, .kind = FIELD_OBJECT,                               \
-              .schema = &persistence_schema, .help = "old form of data_refs and artifact_refs"),   \
-        FIELD(environment_fields, outputs, .kind = FIELD_OBJECT, .schema = &output_refs_schema,    \
-              .help = "earlier runs whose outputs this one reads")
+              .schema = &persistence_schema, .help = "old form of data_refs and artifact_refs")
+
+#define OUTPUTS_ROW(...)                                                                           \
+    FIELD(environment_fields, outputs, .kind = FIELD_OBJECT, .schema = &output_refs_schema,        \
+          __VA_ARGS__)
+#define RUN_OUTPUTS_ROW OUTPUTS_ROW(.help = "earlier runs whose outputs this one reads")
 
 #define RESTARTS_ROW(...)                                                                          \
     FIELD(environment_fields, max_restarts, .kind = FIELD_INT, .max = 1000, .fallback = "0",       \
@@ -120,6 +123,8 @@ static const struct field replica_rows[] = {
     ENVIRONMENT_ROWS,
     RESTARTS_ROW(.flags = FIELD_WITHOUT_EFFECT,
                  .help = "a gang is started again whole: see `environment.max_restarts`"),
+    OUTPUTS_ROW(.flags = FIELD_WITHOUT_EFFECT,
+                .help = "all tasks read the same: see `environment.outputs`"),
     FIELD(environment_fields, config, .kind = FIELD_MAP, .flags = FIELD_WITHOUT_EFFECT,
           .help = "TensorFlow session settings of old files"),
 };
@@ -178,6 +183,7 @@ static const struct schema topology_schema =
 
 static const struct field experiment_environment_rows[] = {
     ENVIRONMENT_ROWS,
+    RUN_OUTPUTS_ROW,
     RUN_RESTARTS_ROW,
     FIELD(environment_fields, replicas, .kind = FIELD_OBJECT, .schema = &topology_schema,
           .help = "the topology of a distributed experiment; `framework` says of which"),
@@ -196,7 +202,8 @@ static const struct schema experiment_environment_schema =
            experiment_environment_rows, environment_fields, KEEPS_PLACE(environment_fields),
            .removed = environment_removed);
 
-static const struct field job_environment_rows[] = { ENVIRONMENT_ROWS, RUN_RESTARTS_ROW };
+static const struct field job_environment_rows[] = { ENVIRONMENT_ROWS, RUN_OUTPUTS_ROW,
+                                                     RUN_RESTARTS_ROW };
 static const struct schema job_environment_schema =
     SCHEMA("the environment of a job", "Resources and placement.", job_environment_rows,
            environment_fields, KEEPS_PLACE(environment_fields), .removed = environment_removed);

@@ -266,19 +266,6 @@ static void check_build(struct decoder *decoder, const struct file_fields *file)
                   "give exactly one of them");
 }
 
-static void check_environment(struct decoder *decoder, const struct environment_fields *env) {
-    const struct member *refs;
-
-    if (!env || !env->persistence.at)
-        return;
-    refs = env->pod.given[ATTRIBUTE_DATA_REFS].at ? env->pod.given[ATTRIBUTE_DATA_REFS].at
-                                                  : env->pod.given[ATTRIBUTE_ARTIFACT_REFS].at;
-    if (refs)
-        diag_note(diag_error(decoder->diags, member_place(env->persistence.at),
-                             "`persistence` is the old form of `%s`: use one of them", refs->key),
-                  member_place(refs), "`%s` is given here", refs->key);
-}
-
 /* The image that tasks run in on a cluster, and the first field that asks for another one to be
  * made of it. */
 static struct image find_image(const struct file_fields *file) {
@@ -304,6 +291,13 @@ static struct image find_image(const struct file_fields *file) {
     return image;
 }
 
+static struct earlier_runs earlier_runs(const struct output_refs_fields *given) {
+    return (struct earlier_runs){
+        .jobs = given->jobs.at ? &given->jobs.at->value : NULL,
+        .experiments = given->experiments.at ? &given->experiments.at->value : NULL,
+    };
+}
+
 static void build_spec(struct decoder *decoder, const struct schema *schema,
                        const struct file_fields *file, struct spec *spec) {
     const struct logging_fields *logging = file->logging.object;
@@ -326,8 +320,9 @@ static void build_spec(struct decoder *decoder, const struct schema *schema,
             spec->backend = i;
     if (environment && environment->max_restarts.at)
         spec->max_restarts = (uint32_t)environment->max_restarts.value;
+    if (environment && environment->outputs.object)
+        spec->earlier = earlier_runs(environment->outputs.object);
     check_build(decoder, file);
-    check_environment(decoder, environment);
     topology_build(decoder, file, spec);
 }
 

@@ -49,6 +49,7 @@ struct spec {
     const struct node *params;
     const struct node *tags; /* a list of texts, or NULL */
     uint32_t max_restarts;
+    struct earlier_runs earlier;
 
     bool has_master;
     struct pod master;

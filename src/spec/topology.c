@@ -113,16 +113,61 @@ static void join_pods(struct builder *builder, const char *role, struct pod *int
     }
 }
 
+/* ---- the old form of two of them ---- */
+
+static struct member *renamed(struct arena *arena, const struct member *from, enum attribute to,
+                              struct node value) {
+    struct member *member = ARENA_NEW(arena, struct member);
+
+    *member = *from;
+    member->key = attribute_name(to);
+    member->value = value;
+    return member;
+}
+
+/* What an environment gives, with `persistence: {data: [a], outputs: b}` as data_refs and
+ * artifact_refs. */
+static struct pod pod_of(struct decoder *decoder, const struct environment_fields *environment) {
+    const struct persistence_fields *old = environment->persistence.object;
+    struct pod pod = environment->pod;
+    const struct member *refs = pod.given[ATTRIBUTE_DATA_REFS].at
+                                    ? pod.given[ATTRIBUTE_DATA_REFS].at
+                                    : pod.given[ATTRIBUTE_ARTIFACT_REFS].at;
+
+    if (!old)
+        return pod;
+    if (refs) {
+        diag_note(diag_error(decoder->diags, member_place(environment->persistence.at),
+                             "`persistence` is the old form of `%s`: use one of them", refs->key),
+                  member_place(refs), "`%s` is given here", refs->key);
+        return pod;
+    }
+    if (old->data.at)
+        pod.given[ATTRIBUTE_DATA_REFS].at =
+            renamed(decoder->arena, old->data.at, ATTRIBUTE_DATA_REFS, old->data.at->value);
+    if (old->outputs.at) {
+        struct node *name = ARENA_NEW(decoder->arena, struct node);
+
+        *name = old->outputs.at->value;
+        pod.given[ATTRIBUTE_ARTIFACT_REFS].at =
+            renamed(decoder->arena, old->outputs.at, ATTRIBUTE_ARTIFACT_REFS,
+                    node_list(name, 1, node_place(name)));
+    }
+    return pod;
+}
+
 static void join_defaults(struct builder *builder, enum role role,
                           const struct role_fields *fields) {
     struct pod *defaults = &builder->spec->roles[role].defaults;
     const struct environment_fields *given = fields->defaults.object;
 
     if (given) {
+        const struct pod pod = pod_of(builder->decoder, given);
+
         if (given->index.at)
             diag_warning(builder->decoder->diags, member_place(given->index.at),
                          "`index` has no effect in a default");
-        join_pods(builder, role_name(role), defaults, &given->pod);
+        join_pods(builder, role_name(role), defaults, &pod);
     }
     join_pods(builder, role_name(role), defaults,
               &(struct pod){ .resources = fields->default_resources,
@@ -194,8 +239,11 @@ static void collect_entries(struct builder *builder, enum role role,
     const struct selector_fields *selectors = fields->selectors_list.items;
 
     builder->n_lists++;
-    for (uint32_t i = 0; i < fields->list.count; i++)
-        add_entry(builder, role, &list[i].index, list[i].at, &list[i].pod);
+    for (uint32_t i = 0; i < fields->list.count; i++) {
+        const struct pod pod = pod_of(builder->decoder, &list[i]);
+
+        add_entry(builder, role, &list[i].index, list[i].at, &pod);
+    }
     builder->n_lists++;
     for (uint32_t i = 0; i < fields->resources_list.count; i++) {
         struct member *at = ARENA_NEW(builder->decoder->arena, struct member);
@@ -418,6 +466,18 @@ static void check_mpi(struct builder *builder) {
     }
 }
 
+static void refuse_masters_own(struct builder *builder, const struct member *given,
+                               const struct member *refused) {
+    struct diag *diag;
+
+    if (!given)
+        return;
+    diag = diag_error(builder->decoder->diags, member_place(given),
+                      "`%s` is for the master here, and there is none", given->key);
+    diag_note(diag, member_place(refused), "`master` is false here");
+    diag_help(diag, "give it to the others: `replicas: {default_worker: {%s: ...}}`", given->key);
+}
+
 static void settle_master(struct builder *builder, const struct environment_fields *environment) {
     struct spec *spec = builder->spec;
     const struct member *refused = NULL;
@@ -451,10 +511,22 @@ static void settle_master(struct builder *builder, const struct environment_fiel
     if (spec->roles[ROLE_WORKER].count == 0)
         diag_error(builder->decoder->diags, member_place(refused),
                    "without a master there has to be a worker");
-    if (environment && environment->pod.resources.at)
-        diag_note(diag_error(builder->decoder->diags, member_place(environment->pod.resources.at),
-                             "these resources are for the master, and there is none"),
-                  member_place(refused), "`master` is false here");
+    if (!environment)
+        return;
+    refuse_masters_own(builder, environment->pod.resources.at, refused);
+    for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++)
+        if (!attribute_is_shared(i))
+            refuse_masters_own(builder, environment->pod.given[i].at, refused);
+}
+
+/* ---- what all tasks share ---- */
+
+/* A role that says nothing else of it gets what the environment gives to all. */
+static void inherit_shared(struct spec *spec) {
+    for (enum role role = ROLE_WORKER; role < ROLE_COUNT; role++)
+        for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++)
+            if (attribute_is_shared(i) && !spec->roles[role].defaults.given[i].at)
+                spec->roles[role].defaults.given[i] = spec->master.given[i];
 }
 
 /* ---- all of it ---- */
@@ -488,7 +560,8 @@ void topology_build(struct decoder *decoder, const struct file_fields *file, str
     check_size(&builder);
     spec->master_resources = resources_none;
     if (environment) {
-        spec->master = environment->pod;
+        spec->master = pod_of(decoder, environment);
+        inherit_shared(spec);
         spec->master_resources = resources_build(decoder, &environment->pod.resources);
         warn_of_idle_gpus(&builder, &spec->master_resources, &environment->pod.resources);
     }

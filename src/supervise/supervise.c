@@ -432,6 +432,7 @@ static int prepare_here(struct run *run, struct error *err) {
         .owner = run->options.owner,
         .project = "default",
         .outputs_path = run->options.rundir->outputs,
+        .earlier_outputs = run->options.earlier_outputs,
         .spool_path = run->options.rundir->spool,
         .logs_path = run->options.logs,
         .attempt = run->attempt_text,

@@ -91,6 +91,7 @@ struct run_options {
     const char *owner;             /* who runs it */
     const char *working_directory; /* absolute */
     char *const *environment;      /* the user's */
+    const char *earlier_outputs;   /* as struct run_facts has it */
     uint32_t grace_ms, linger_ms;
     struct process_ceiling processes;
     uint64_t log_limit;  /* bytes that are kept of what a task writes */

@@ -302,6 +302,7 @@ static void start_run(struct supervisor *supervisor) {
         .owner = supervisor->owner,
         .working_directory = supervisor->working_directory,
         .environment = environ,
+        .earlier_outputs = supervisor->options->earlier_outputs,
         .grace_ms = supervisor->options->grace_ms,
         .linger_ms = supervisor->options->linger_ms,
         .processes = supervisor->options->processes,

@@ -42,9 +42,10 @@ struct supervisor_options {
     supervisor_prepare *prepare;
     void *prepare_context;
     const struct demand
-        *demand;            /* what it reserves, with ranks; NULL: nothing, it starts at once */
-    int64_t timeout_ms;     /* for its turn to come; QUEUE_NO_TIMEOUT: as long as it takes */
-    const char *notice;     /* a sentence for who follows the run, or NULL */
+        *demand;        /* what it reserves, with ranks; NULL: nothing, it starts at once */
+    int64_t timeout_ms; /* for its turn to come; QUEUE_NO_TIMEOUT: as long as it takes */
+    const char *earlier_outputs; /* of runs that the plan names, as struct run_facts has it */
+    const char *notice;          /* a sentence for who follows the run, or NULL */
     const char *unenforced; /* which limits will not hold, told before anything starts; or NULL */
     bool hides_gpus;        /* no task sees a GPU: a rehearsal */
     int *listener;          /* set to hear from the run (bell.h), or to -1; NULL: nobody follows */

@@ -47,6 +47,7 @@ struct role_case {
 struct topology {
     enum framework framework;
     bool masterless;
+    bool has_secret; /* which all tasks share */
     struct attributes master;
     struct role_case roles[ROLE_COUNT];
 };
@@ -63,6 +64,7 @@ static struct topology random_topology(void) {
     struct topology t = { .framework = FRAMEWORK_NONE + 1 + pick(FRAMEWORK_COUNT - 1) };
 
     t.master = random_attributes();
+    t.has_secret = pick(2);
     for (enum role role = ROLE_WORKER; role < ROLE_COUNT; role++) {
         struct role_case *r = &t.roles[role];
 
@@ -76,7 +78,7 @@ static struct topology random_topology(void) {
     }
     if (t.framework == FRAMEWORK_TENSORFLOW && pick(3) == 0) {
         t.masterless = true;
-        t.master.has_resources = false;
+        t.master.has_resources = t.master.has_selector = false;
     }
     return t;
 }
@@ -178,6 +180,8 @@ static const char *spell(const struct topology *t, enum spelling spelling) {
     }
     if (t->master.has_selector)
         put("  node_selector: {disk: d%u}\n", t->master.selector);
+    if (t->has_secret)
+        put("  secret_refs: [s]\n");
     put("  %s:\n", section ? name : "replicas");
     if (t->masterless)
         put("    master: false\n");
@@ -318,7 +322,40 @@ static void a_default_fills_what_an_index_leaves_open_and_never_changes_what_it_
                 assert_true(resources_equal(&task->profile->resources, &resources_none));
             if (!want.has_selector)
                 assert_null(task->profile->given[ATTRIBUTE_NODE_SELECTOR]);
+            assert_int_equal(!!task->profile->given[ATTRIBUTE_SECRET_REFS], t.has_secret);
         }
+    }
+}
+
+static const char *first_ref(const struct plan *plan, uint32_t rank, enum attribute attribute) {
+    const struct node *list = plan->tasks[rank].profile->given[attribute];
+
+    return list && list->count > 0 ? list->items[0].text : "";
+}
+
+static void what_is_of_the_experiment_reaches_every_task_that_has_none_of_its_own(void **unused) {
+    AUTO_PTR(plan)
+    plan = compile_text("version: 1\nkind: experiment\nframework: tensorflow\n"
+                        "environment:\n"
+                        "  persistence: {data: [d], outputs: o}\n"
+                        "  service_account: trainer\n"
+                        "  labels: {a: b}\n"
+                        "  replicas:\n"
+                        "    n_workers: 2\n"
+                        "    n_ps: 1\n"
+                        "    default_ps: {persistence: {data: [p]}}\n"
+                        "    worker: [{index: 1, data_refs: [w]}]\n"
+                        "run: {cmd: x}\n");
+    static const char *const data[] = { "d", "d", "w", "p" };
+
+    (void)unused;
+    assert_non_null(plan);
+    for (uint32_t rank = 0; rank < plan->n_tasks; rank++) {
+        assert_string_equal(first_ref(plan, rank, ATTRIBUTE_DATA_REFS), data[rank]);
+        assert_string_equal(first_ref(plan, rank, ATTRIBUTE_ARTIFACT_REFS), "o");
+        assert_string_equal(plan->tasks[rank].profile->given[ATTRIBUTE_SERVICE_ACCOUNT]->text,
+                            "trainer");
+        assert_int_equal(!!plan->tasks[rank].profile->given[ATTRIBUTE_LABELS], rank == 0);
     }
 }
 
@@ -540,6 +577,7 @@ int main(void) {
         cmocka_unit_test(ranks_are_a_permutation_in_the_order_of_roles),
         cmocka_unit_test(totals_are_the_sums_over_all_tasks),
         cmocka_unit_test(a_default_fills_what_an_index_leaves_open_and_never_changes_what_it_says),
+        cmocka_unit_test(what_is_of_the_experiment_reaches_every_task_that_has_none_of_its_own),
         cmocka_unit_test(every_task_sees_the_same_cluster),
         cmocka_unit_test(the_rank_that_a_task_is_told_is_its_own),
         cmocka_unit_test(a_cluster_that_no_system_could_be_told_of_is_refused_at_plan_time),
