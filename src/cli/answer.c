@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "cli/anew.h"
 #include "cli/runs.h"
+#include "plan/plan.h"
 #include "store/owner.h"
 
 #define SECONDS_MOST 1e10 /* since 1970: three hundred years */
@@ -208,6 +209,11 @@ int answer_for_file(struct answering *answering, struct reserving *reserving, co
     size_t i;
 
     *out = (struct answer){ .kind = ANSWER_STARTS, .file = file, .waits_s = -1 };
+    if (plan_check_local(reserving->plan, &never)) {
+        out->kind = ANSWER_NEVER;
+        out->reason = arena_text(&answering->arena, never.message, strlen(never.message));
+        return 0;
+    }
     if (reserving->demand.n_tasks == 0)
         return 0;
     if (reserving_check(reserving, &never)) {
@@ -358,6 +364,8 @@ static void print_of_run(const struct answering *answering, const struct answer 
 static void print_of_file(const struct answering *answering, const struct answer *answer) {
     if (answer->kind == ANSWER_NEVER)
         printf("it can never start here: %s\n", answer->reason);
+    else if (answer->kind == ANSWER_AWAY)
+        puts("it would be submitted to a cluster; whether it starts at once is for that to say");
     else if (answer->kind == ANSWER_WAITS)
         printf("it would wait, as the %zu%s in the queue\n", answer->position,
                ordinal_end(answer->position));
@@ -377,8 +385,8 @@ void answer_print(const struct answering *answering, const struct answer *answer
 /* ---- for programs ---- */
 
 static const char *const kind_names[] = {
-    [ANSWER_WAITS] = "waits",     [ANSWER_STARTS] = "starts", [ANSWER_NEVER] = "never",
-    [ANSWER_GOES_ON] = "goes_on", [ANSWER_OVER] = "over",
+    [ANSWER_WAITS] = "waits", [ANSWER_STARTS] = "starts",   [ANSWER_NEVER] = "never",
+    [ANSWER_AWAY] = "away",   [ANSWER_GOES_ON] = "goes_on", [ANSWER_OVER] = "over",
 };
 static_assert(ARRAY_LEN(kind_names) == ANSWER_KIND_COUNT, "every answer has a name");
 

@@ -17,6 +17,7 @@ enum answer_kind {
     ANSWER_WAITS,   /* for what others hold, or for those ahead of it */
     ANSWER_STARTS,  /* now, or at any moment */
     ANSWER_NEVER,   /* not on this machine */
+    ANSWER_AWAY,    /* of a file: it would go to a cluster, whose queue decides */
     ANSWER_GOES_ON, /* of a run: it has started */
     ANSWER_OVER,    /* of a run */
     ANSWER_KIND_COUNT,

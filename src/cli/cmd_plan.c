@@ -236,15 +236,7 @@ static const struct option options[] = {
     { .name = "task",
       .argument = "TASK",
       .help = "show the environment of one task: worker.2, or a rank" },
-    { .name = "on",
-      .argument = "WHERE",
-      .kind = ARGUMENT_CHOICE,
-      .choices = venue_places,
-      .help = "note what is lost there: kubernetes, or this-machine, which it is unless the "
-              "settings say otherwise" },
-    { .name = "image",
-      .argument = "IMAGE",
-      .help = "on a cluster: run in this image in the place of the file's" },
+    VENUE_FORESEEN_OPTIONS("note what is lost there: "),
     { .name = "json", .help = "print the whole plan as JSON" },
     { 0 },
 };

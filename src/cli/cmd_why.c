@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/runs.h"
+#include "cli/venue.h"
 
 /* Where the answers go. */
 struct telling {
@@ -88,23 +89,44 @@ static int tell_of_runs(struct telling *telling, const struct invocation *in, co
 
 /* ---- a file ---- */
 
-static int tell_of_file(struct telling *telling, const struct invocation *in, const char *home) {
-    const char *file = in->n_operands > 0 ? in->operands[0] : invocation_value(in, "file");
-    struct plan *plan = load_plan(in);
+static int tell_of_plan(struct telling *telling, const struct invocation *in, struct plan *plan,
+                        const char *home, const char *file) {
     struct reserving reserving;
     struct answer answer;
     struct error err;
     int status = STATUS_OK;
 
-    if (!plan)
-        return STATUS_INVALID;
     reserving_init(&reserving, in, plan);
     if (answer_for_file(&telling->answering, &reserving, home, file, &answer, &err))
         status = fail(&err);
     else
         tell(telling, &answer);
     reserving_release(&reserving);
-    plan_free(plan);
+    return status;
+}
+
+static int tell_of_file(struct telling *telling, const struct invocation *in, const char *home) {
+    const char *operand = in->n_operands > 0 ? in->operands[0] : NULL,
+               *file = operand ? operand : invocation_value(in, "file");
+    struct venue venue = { 0 };
+    struct loaded loaded;
+    struct error err = { 0 };
+    int status = STATUS_INVALID;
+    bool is_foreseen;
+
+    load(in, operand, &loaded);
+    is_foreseen = loaded.plan && venue_foresee(in, &loaded, home, &venue, &err) == 0;
+    print_diags(&loaded);
+    if (!is_foreseen && err.message[0])
+        status = fail(&err);
+    else if (is_foreseen && !venue.is_chosen)
+        status = tell_of_plan(telling, in, loaded.plan, home, file);
+    else if (is_foreseen) {
+        tell(telling, &(struct answer){ .kind = ANSWER_AWAY, .file = file, .waits_s = -1 });
+        status = STATUS_OK;
+    }
+    venue_release(&venue);
+    loaded_release(&loaded);
     return status;
 }
 
@@ -156,6 +178,7 @@ static int why(const struct invocation *in) {
 static const struct option options[] = {
     LOAD_OPTIONS,
     RESERVE_OPTIONS,
+    VENUE_FORESEEN_OPTIONS("of a file: where it would run: "),
     { .name = "json", .help = "print a list of JSON objects" },
     { 0 },
 };

@@ -18,8 +18,8 @@ static bool goes_to_cluster(const struct invocation *in, const struct settings *
 }
 
 /* A run that leaves its cluster leaves behind what it was told of it. */
-static int check_here(const struct invocation *in, const struct plan *plan,
-                      const struct run_record *original, struct error *err) {
+static int check_here(const struct invocation *in, const struct run_record *original,
+                      struct error *err) {
     const bool leaves_a_cluster = original && original->backend;
 
     for (size_t i = 0; i < ARRAY_LEN(cluster_only) && !leaves_a_cluster; i++)
@@ -27,11 +27,6 @@ static int check_here(const struct invocation *in, const struct plan *plan,
             return error_set(err, ERROR_INVALID,
                              "--%s is for a run on a cluster: add `--on kubernetes`",
                              cluster_only[i]);
-    if (plan->backend == BACKEND_KUBEFLOW)
-        return error_set(err, ERROR_INVALID,
-                         "`backend: kubeflow` needs a cluster: add `--on kubernetes`, or set "
-                         "`runs_on: kubernetes` in config.yml; to run on this machine, use "
-                         "`backend: native`, or leave `backend` out");
     return 0;
 }
 
@@ -159,7 +154,7 @@ int venue_choose(const struct invocation *in, struct loaded *loaded, const char 
     if (original)
         stand_where(original, out->settings);
     if (!goes_to_cluster(in, out->settings))
-        return check_here(in, loaded->plan, original, err);
+        return check_here(in, original, err);
     take_options(in, out);
     if (choose_form(out, loaded->diags, err) || find_cluster(out, err))
         return -1;

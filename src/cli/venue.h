@@ -26,6 +26,12 @@ extern const char *const venue_places[];
       .help = "on a cluster: the one that the kubeconfig knows by this name" },                    \
     { .name = "kubeconfig", .argument = "FILE", .kind = ARGUMENT_FILE,                             \
       .help = "on a cluster: find it by this file" }
+/* Of those who look ahead, with the beginning of a sentence. */
+#define VENUE_FORESEEN_OPTIONS(meaning)                                                          \
+    { .name = "on", .argument = "WHERE", .kind = ARGUMENT_CHOICE, .choices = venue_places,       \
+      .help = meaning "kubernetes, or this-machine, which it is unless the settings say otherwise" }, \
+    { .name = "image", .argument = "IMAGE",                                                        \
+      .help = "on a cluster: run in this image in the place of the file's" }
 /* clang-format on */
 
 struct venue {

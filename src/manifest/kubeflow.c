@@ -332,6 +332,10 @@ static void add_mpi_fields(struct build *build, struct tree *spec) {
                       "with them");
 }
 
+static const char without_tracking[] =
+    "metrics, params and artifacts that tasks log stay in the pods of a Kubeflow job, and go with "
+    "them: in pods of `backend: native` they come here";
+
 void build_kubeflow(struct build *build) {
     struct replica_type types[ROLE_COUNT];
     struct tree object = tree_map(build->arena), spec = tree_map(build->arena);
@@ -354,4 +358,5 @@ void build_kubeflow(struct build *build) {
     tree_put(&object, "metadata", tree_node(&metadata));
     tree_put(&object, "spec", tree_node(&spec));
     *VEC_PUSH(&build->objects) = tree_node(&object);
+    build_note(build, without_tracking);
 }

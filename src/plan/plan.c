@@ -146,9 +146,13 @@ void plan_local_notes(const struct plan *plan, void (*say)(void *context, const 
         enum attribute attribute;
         const char *sentence;
     } notes[] = {
+        { ATTRIBUTE_LABELS, "`labels` have no effect on this machine" },
+        { ATTRIBUTE_ANNOTATIONS, "`annotations` have no effect on this machine" },
         { ATTRIBUTE_NODE_SELECTOR, "`node_selector` has no effect on this machine" },
         { ATTRIBUTE_AFFINITY, "`affinity` has no effect on this machine" },
         { ATTRIBUTE_TOLERATIONS, "`tolerations` have no effect on this machine" },
+        { ATTRIBUTE_SERVICE_ACCOUNT, "`service_account` has no effect on this machine" },
+        { ATTRIBUTE_IMAGE_PULL_SECRETS, "`image_pull_secrets` have no effect on this machine" },
     };
 
     if (plan->has_build)
@@ -178,10 +182,15 @@ static int check_refs(const struct plan *plan, struct error *err) {
 }
 
 int plan_check_local(const struct plan *plan, struct error *err) {
+    if (plan->backend == BACKEND_KUBEFLOW)
+        return error_set(err, ERROR_INVALID,
+                         "`backend: kubeflow` needs a cluster: add `--on kubernetes`, or set "
+                         "`runs_on: kubernetes` in config.yml; to run on this machine, use "
+                         "`backend: native`, or leave `backend` out");
     if (plan->backend != BACKEND_NATIVE)
         return error_set(err, ERROR_INVALID,
-                         "`backend: %s` needs a cluster, and none is configured: use `backend: "
-                         "native`, or leave `backend` out, to run on this machine",
+                         "there is no `backend: %s`, neither here nor on a cluster: use `backend: "
+                         "native`, or leave `backend` out",
                          backend_kind_name(plan->backend));
     if (plan->command_manner == COMMAND_NONE)
         return error_set(err, ERROR_INVALID,

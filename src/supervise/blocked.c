@@ -56,8 +56,10 @@ int shortage_text(const struct decision *decision, const struct ledger_view *vie
         return -1;
     for (size_t at = 0; next_holder(view, resource, &at, &holder); n++)
         if (n < HOLDERS_SHOWN &&
-            buf_printf(out, err, ", run %" PRIu64 " holds %s since %s", holder.run,
-                       milli_text(holder.amount).text, span_text(now - holder.since).text))
+            (buf_printf(out, err, ", run %" PRIu64 " holds %s", holder.run,
+                        milli_text(holder.amount).text) ||
+             (now != BLOCKED_KEPT &&
+              buf_printf(out, err, " since %s", span_text(now - holder.since).text))))
             return -1;
     if (n > HOLDERS_SHOWN && buf_printf(out, err, ", %u more runs hold some", n - HOLDERS_SHOWN))
         return -1;

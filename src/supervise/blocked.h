@@ -8,6 +8,9 @@
 
 enum { BLOCKED_MOST = 4096 };
 
+/* In the place of the present: the sentence is kept and read later, when an age would be wrong. */
+#define BLOCKED_KEPT (-1.0)
+
 /* What one run holds of a resource on this machine. */
 struct holder {
     uint64_t run;
@@ -27,7 +30,7 @@ struct span_text {
 struct span_text span_text(double seconds);
 
 /* Appends "waiting for 2 CPUs: 1 is free, run 12 holds 1 since 3m", or "waiting behind run 11".
- * For a decision of FIT_LATER. `now` is in seconds since the epoch. */
+ * For a decision of FIT_LATER. `now` is in seconds since the epoch, or BLOCKED_KEPT. */
 MUST_CHECK int blocked_sentence(const struct decision *decision, const struct ledger_view *view,
                                 double now, struct buf *out, struct error *err);
 

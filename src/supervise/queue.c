@@ -56,10 +56,6 @@ struct queue {
     char why[BLOCKED_MOST];
 };
 
-static double now(void) {
-    return (double)clock_wall_us() / 1e6;
-}
-
 static uint64_t run_number(const struct rundir *rundir) {
     return strtoull(rundir->id, NULL, 10);
 }
@@ -422,7 +418,7 @@ static void remember_why(struct queue *queue, const struct ledger_view *view,
     AUTO(buf) text = BUF_INIT(BLOCKED_MOST);
     struct error err;
 
-    if (blocked_sentence(decision, view, now(), &text, &err) == 0)
+    if (blocked_sentence(decision, view, BLOCKED_KEPT, &text, &err) == 0)
         snprintf(queue->why, sizeof queue->why, "%s", text.data);
 }
 
