@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/load.h"
 #include "codec/json.h"
+#include "manifest/manifest.h"
 #include "plan/plan.h"
 
 static const char *shown_name(const struct loaded *loaded) {
@@ -53,6 +54,17 @@ static void write_result(struct json *json, const char *file, const struct loade
     json_end(json);
 }
 
+/* A file that names Kubeflow has to be one that Kubeflow can run. */
+static void check_backend(struct loaded *loaded) {
+    if (!loaded->plan || loaded->plan->backend != BACKEND_KUBEFLOW)
+        return;
+    manifest_check_kubeflow(loaded->plan, loaded->diags);
+    if (loaded->diags->errors > 0) {
+        plan_free(loaded->plan);
+        loaded->plan = NULL;
+    }
+}
+
 /* Each operand is a file of its own; files of `-f` are merged into one, or into each operand. */
 static int check(const struct invocation *invocation) {
     bool as_json = invocation_has(invocation, "json");
@@ -70,6 +82,7 @@ static int check(const struct invocation *invocation) {
         struct loaded loaded;
 
         load(invocation, file, &loaded);
+        check_backend(&loaded);
         if (!loaded.plan)
             status = STATUS_INVALID;
         if (as_json) {

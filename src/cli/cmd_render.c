@@ -126,6 +126,7 @@ static int print_manifest(const struct invocation *invocation, struct rendering 
         fprintf(stderr, "myelin: %s\n", err.message);
         return STATUS_INVALID;
     }
+    fflush(stdout); /* where both go to one place, notes stand behind the objects */
     for (size_t i = 0; i < manifest->n_notes; i++)
         fprintf(stderr, "note: %s\n", manifest->notes[i]);
     if (manifest->is_gated)

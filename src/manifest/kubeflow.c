@@ -113,9 +113,14 @@ static void say_unlike(struct build *build, const struct task *first, const stru
 static void check_alike(struct build *build, const struct task *first, const struct task *task) {
     const struct profile *a = first->profile, *b = task->profile;
 
-    if (!resources_equal(&a->resources, &b->resources))
-        say_unlike(build, first, task, "resources",
-                   b->resources_at ? b->resources_at : a->resources_at);
+    for (enum resource i = 0; i < RESOURCE_COUNT; i++) {
+        const struct resource_range *x = &a->resources.of[i], *y = &b->resources.of[i];
+        const struct node *at = node_get(b->resources_at, resource_name(i));
+
+        if (x->requests != y->requests || x->limits != y->limits)
+            say_unlike(build, first, task, resource_name(i),
+                       at ? at : node_get(a->resources_at, resource_name(i)));
+    }
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++) {
         const struct node *x = a->given[i], *y = b->given[i];
 
@@ -164,6 +169,15 @@ void kubeflow_check(struct build *build) {
         return;
     check_roles(build);
     check_mpi_refs(build);
+}
+
+void manifest_check_kubeflow(const struct plan *plan, struct diags *diags) {
+    const struct manifest_input input = { .plan = plan, .target = MANIFEST_KUBEFLOW };
+    struct build build = {
+        .input = &input, .plan = plan, .kind = kubeflow_kind_of(plan), .diags = diags
+    };
+
+    kubeflow_check(&build);
 }
 
 /* ---- MPI ---- */

@@ -97,6 +97,9 @@ void manifest_free(struct manifest *manifest);
 DEFINE_AUTO_PTR(manifest)
 
 /* "myelin-0f8b3c1d2e4a-0": the name of the job, or of the ConfigMap and the Service. */
+/* Says what of the plan no job of Kubeflow's could hold, on whatever cluster. */
+void manifest_check_kubeflow(const struct plan *plan, struct diags *diags);
+
 void manifest_name(const struct manifest_run *run, char out[static MANIFEST_NAME_MAX]);
 
 /* Whether native pods have the shim: the settings do not switch it off, and there is one for the

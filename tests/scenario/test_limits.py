@@ -117,6 +117,15 @@ def test_a_task_under_its_memory_limit_lives(scenario):
 
 
 @limits_hold
+def test_a_limit_in_which_no_program_fits_ends_the_task_and_not_the_supervisor(scenario):
+    # The master has none: it is workers who meet theirs, between their making and their program.
+    scenario.write("tight.yml", "version: 1\nkind: experiment\nframework: pytorch\nenvironment: {replicas: {n_workers: 20, "
+                                "default_worker: {resources: {memory: {requests: 0, limits: 0.01}}}}}\nrun: {cmd: sleep 2}\n")
+    ended = scenario.run("--plain", "tight.yml")
+    assert ended.status not in (0, 2) and "the supervisor" not in ended.err and "worker." in ended.err, ended
+
+
+@limits_hold
 def test_swap_does_not_add_to_the_memory_of_a_task(scenario):
     """On v2 that is said of the run; on v1 groups take the inclination to swap from the one above."""
     where = "$(sed -n 's/^[0-9]*:memory://p; s/^0:://p' /proc/self/cgroup | grep myelin)"

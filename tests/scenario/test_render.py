@@ -222,5 +222,5 @@ def test_a_side_that_cannot_be_says_why(scenario):
     topology = "worker: [{index: 1, resources: {cpu: {limits: 2}}}]"
     file = job(scenario, "pytorch", topology=topology)
     told = json.loads(render(scenario, file, "--diff", "--json").out)
-    assert "worker.1 is given other `resources`" in told["refused"]["kubeflow"]
+    assert "worker.1 is given other `cpu`" in told["refused"]["kubeflow"]
     assert "note: kubeflow cannot hold it: worker.1" in render(scenario, file, "--diff").out

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -51,6 +52,8 @@ struct theatre {
     uint32_t n_ended;
     int gone;
     bool stop_at_first_end;
+    uint32_t n_started, n_started_at_turn; /* when others had their turn after the first start */
+    int door;
     double started;
 };
 
@@ -80,11 +83,24 @@ static int describe(void *context, uint32_t rank, struct task_start *start, stru
     return 0;
 }
 
+static void on_turn(evutil_socket_t fd, short what, void *arg) {
+    struct theatre *t = arg;
+
+    (void)what;
+    close(fd);
+    t->door = -1;
+    t->n_started_at_turn = t->n_started;
+}
+
 static void hear_start(void *context, uint32_t rank, int64_t id) {
     struct theatre *t = context;
 
     assert_int_equal(t->ended[rank], 0);
     assert_true(id > 0);
+    if (t->n_started++ > 0)
+        return;
+    t->door = eventfd(1, EFD_CLOEXEC); /* somebody knocks */
+    event_base_once(t->base, t->door, EV_READ, on_turn, t, NULL);
 }
 
 static void hear_output(void *context, uint32_t rank, const char *bytes, size_t n) {
@@ -203,10 +219,10 @@ static void every_task_ends_once_with_its_code_after_all_of_its_output(void **st
 }
 
 /* As the filters of some containers do. The refusal holds for what this process starts, too. */
-static void refuse_clone3(void) {
+static void refuse(unsigned call) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -217,19 +233,25 @@ static void refuse_clone3(void) {
         _exit(2);
 }
 
-static void tasks_are_started_where_clone3_is_refused(void **state) {
+/* That the law holds in a process that the kernel refuses the call. */
+static void assert_holds_without(unsigned call, void (*law)(void **), void **state) {
     struct theatre *t = *state;
     const pid_t child = fork();
     int status;
 
     if (child == 0) {
         event_reinit(t->base);
-        refuse_clone3();
-        every_task_ends_once_with_its_code_after_all_of_its_output(state);
+        refuse(call);
+        law(state);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
+}
+
+static void tasks_are_started_where_clone3_is_refused(void **state) {
+    assert_holds_without(SYS_clone3, every_task_ends_once_with_its_code_after_all_of_its_output,
+                         state);
 }
 
 static void a_signal_that_ends_a_task_is_told(void **state) {
@@ -344,6 +366,10 @@ static void a_task_starts_clean(void **state) {
     assert_string_equal(t->output[4].data, "/dev/null\n");
 }
 
+static void a_task_starts_clean_where_close_range_is_refused(void **state) {
+    assert_holds_without(SYS_close_range, a_task_starts_clean, state);
+}
+
 static void a_detached_child_neither_delays_the_end_nor_outlives_the_gang(void **state) {
     struct theatre *t = *state;
 
@@ -415,6 +441,17 @@ static void a_task_that_floods_does_not_starve_the_others(void **state) {
     assert_true(t->bytes[0] > 1000000);
     t->backend->ops->stop(t->backend, STOP_GRACEFULLY, 5000);
     play_out(t);
+}
+
+static void others_have_their_turn_while_a_large_gang_is_launched(void **state) {
+    struct theatre *t = *state;
+
+    for (int i = 0; i < TASKS_MOST; i++)
+        add(t, "true", NULL, NULL);
+    launch(t);
+    play_out(t);
+    assert_int_equal(t->n_started, TASKS_MOST);
+    assert_true(t->n_started_at_turn > 0 && t->n_started_at_turn < TASKS_MOST);
 }
 
 static void a_stop_while_launching_starts_no_further_task(void **state) {
@@ -514,11 +551,13 @@ int main(void) {
         LAW(a_task_that_cannot_be_started_says_why),
         LAW(a_directory_that_is_missing_is_named),
         LAW(a_task_starts_clean),
+        LAW(a_task_starts_clean_where_close_range_is_refused),
         LAW(a_detached_child_neither_delays_the_end_nor_outlives_the_gang),
         LAW(a_stop_is_gentle_first_and_kills_after_the_grace),
         LAW(a_second_stop_may_be_more_severe),
         LAW(what_forks_all_the_time_is_ended_as_well),
         LAW(a_task_that_floods_does_not_starve_the_others),
+        LAW(others_have_their_turn_while_a_large_gang_is_launched),
         LAW(a_stop_while_launching_starts_no_further_task),
         LAW(a_stop_reaches_those_that_were_born_beside_the_one_that_failed),
         LAW(a_child_from_before_is_spared),

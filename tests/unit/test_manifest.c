@@ -379,8 +379,7 @@ static void what_cannot_be_expressed_is_told_with_its_place_and_the_way_out(void
         { HEAD
           "build: {image: a}\nframework: pytorch\nenvironment:\n  replicas:\n"
           "    n_workers: 3\n    worker:\n    - index: 1\n      resources: {cpu: {limits: 2}}\n",
-          MANIFEST_KUBEFLOW, "worker.1 is given other `resources` than worker.0", "backend: native",
-          11 },
+          MANIFEST_KUBEFLOW, "worker.1 is given other `cpu` than worker.0", "backend: native", 11 },
         { HEAD "build: {image: a}\nframework: tensorflow\nenvironment:\n  replicas:\n"
                "    n_workers: 2\n    worker:\n    - index: 1\n      node_selector: {a: b}\n",
           MANIFEST_KUBEFLOW, "worker.1 is given other `node_selector`", "backend: native", 11 },

@@ -101,7 +101,7 @@ IN_CHILD static long enter_cgroups(const struct birth *birth) {
     return result;
 }
 
-/* Gives the child a table of descriptors with the standard three and nothing else that outlives
+/* Gives the child a table of descriptors of its own with the standard three; the others end with
  * execve. A copy of the parent's would hold two for each task, and a large gang would spend most
  * of its start copying and closing them: the table is shared up to here, and only its low end is
  * copied. */
@@ -116,8 +116,6 @@ IN_CHILD static long connect_streams(const struct birth *birth) {
         result = CALL(SYS_dup3, birth->output, STDOUT_FILENO, 0, 0);
     if (result >= 0)
         result = CALL(SYS_dup3, birth->output, STDERR_FILENO, 0, 0);
-    /* Ours are close-on-exec already; this is for those that the user's shell left open. */
-    CALL(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC, 0);
     return result;
 }
 

@@ -295,7 +295,7 @@ static void on_launch(evutil_socket_t fd, short what, void *arg) {
             task_not_started(local, local->launched++, ECANCELED,
                              "the gang was stopped before it was started");
     if (local->launched < local->gang.n_tasks) {
-        event_active(&local->launch_event, EV_TIMEOUT, 0);
+        arm(&local->launch_event, 0); /* made active at once, it would come before all others */
         return;
     }
     tell_missing(local);

@@ -2,11 +2,13 @@
 #include "backend/local/spawn.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -66,6 +68,14 @@ static void clear(struct berth *berth) {
     berth->is_taken = false;
 }
 
+/* Who dies of the limit of a memory group takes all with him that share his memory, unless he is
+ * waited for: then he is refused the memory, and says so. */
+static enum birth_manner manner_of(const struct spawner *spawner, const struct birth *birth) {
+    const bool enters_groups = birth->entry.n_files > 0 || birth->entry.directory >= 0;
+
+    return spawner->overlaps && !enters_groups ? BIRTH_BESIDE : BIRTH_WAITED_FOR;
+}
+
 static int make_process(struct spawner *spawner, struct berth *berth, int *errnum,
                         struct error *err) {
     int ends[2], pidfd = -1;
@@ -84,8 +94,7 @@ static int make_process(struct spawner *spawner, struct berth *berth, int *errnu
     /* No handler of ours may run in the child, in our memory. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
-    pid = birth_begin(&berth->birth, spawner->overlaps ? BIRTH_BESIDE : BIRTH_WAITED_FOR,
-                      berth->stack, &pidfd);
+    pid = birth_begin(&berth->birth, manner_of(spawner, &berth->birth), berth->stack, &pidfd);
     *errnum = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid < 0) {
@@ -252,24 +261,49 @@ static void widen_table(const struct spawner *spawner) {
         close(fd);
 }
 
-int spawner_init(struct spawner *spawner, uint32_t n_tasks, struct error *err) {
-    struct spawner made = { .n_tasks = n_tasks };
+/* Else a large gang is told EMFILE, task by task. */
+static void raise_limit(struct rlimit *before) {
     struct rlimit raised;
 
+    getrlimit(RLIMIT_NOFILE, before);
+    raised = *before;
+    raised.rlim_cur = raised.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+/* Ours are close-on-exec already; this is for those that the user's shell left open. */
+static void keep_from_children(void) {
+    DIR *list;
+    const struct dirent *entry;
+
+    if (syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+    list = opendir("/proc/self/fd");
+    while (list && (entry = readdir(list))) {
+        const int fd = atoi(entry->d_name);
+
+        if (fd > STDERR_FILENO)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    if (list)
+        closedir(list);
+}
+
+int spawner_init(struct spawner *spawner, uint32_t n_tasks, struct error *err) {
+    struct spawner made = { .n_tasks = n_tasks };
+
+    raise_limit(&made.nofile);
     made.null_fd = open_null(err);
-    if (made.null_fd < 0)
-        return -1;
     made.past_slots = (unsigned)made.null_fd + 1;
-    if (make_berths(&made, err)) {
-        close(made.null_fd);
+    if (made.null_fd < 0 || make_berths(&made, err)) {
+        if (made.null_fd >= 0)
+            close(made.null_fd);
+        setrlimit(RLIMIT_NOFILE, &made.nofile);
         return -1;
     }
     made.shares_files = syscall(SYS_close_range, UINT_MAX, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0;
     made.ignored = ignored_signals();
-    getrlimit(RLIMIT_NOFILE, &made.nofile);
-    raised = made.nofile;
-    raised.rlim_cur = raised.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &raised); /* else a large gang is told EMFILE, task by task */
+    keep_from_children();
     widen_table(&made);
     *spawner = made;
     return 0;
