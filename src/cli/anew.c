@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/copying.h"
 #include "cli/progress.h"
 #include "cli/runs.h"
 #include "code/restore.h"
@@ -110,19 +111,14 @@ static int share_outputs(void *context, const struct rundir *rundir,
 static int copy_from(struct original *original, const struct rundir *keeper,
                      const struct rundir *rundir, struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
-    struct progress progress =
-        progress_begin(arena_printf(&arena, "copying the outputs of run %s", original->rundir.id));
-    const struct outputs_progress tell = { progress_tell, &progress };
     struct outputs outputs = { 0 };
     size_t left_out = 0;
     int status = outputs_add(&outputs, keeper, NULL, err);
 
-    for (size_t i = 0; status == 0 && i < outputs.list.len; i++)
-        progress.total += outputs.list.items[i].target ? 0 : outputs.list.items[i].size;
     if (status == 0)
-        status = outputs_copy(&outputs, keeper, rundir->outputs, OUTPUTS_NEW_ONLY, &tell, &left_out,
-                              err);
-    progress_end(&progress);
+        status = copying_outputs(
+            arena_printf(&arena, "copying the outputs of run %s", original->rundir.id), &outputs,
+            keeper, rundir->outputs, OUTPUTS_NEW_ONLY, &left_out, err);
     if (left_out > 0)
         fprintf(stderr, "myelin: note: %zu links that lead out of the outputs are not copied\n",
                 left_out);

@@ -148,7 +148,8 @@ static bool remove_runs(struct sweeping *sweeping, struct outcome *outcomes) {
         else
             outcome->is_removed =
                 removing_remove(&sweeping->shown.items[i].rundir, REMOVING_IF_OVER, &outcome->freed,
-                                &outcome->err) == 0;
+                                &outcome->err) == 0 ||
+                removing_is_gone(&sweeping->shown.items[i].rundir);
         all &= outcome->is_removed;
     }
     return all;
@@ -163,7 +164,8 @@ static bool remove_leftovers(struct sweeping *sweeping, struct arena *arena) {
         uint64_t freed;
 
         if (left->rundir.path) {
-            if (removing_remove(&left->rundir, REMOVING_IF_OVER, &freed, &err) == 0)
+            if (removing_remove(&left->rundir, REMOVING_IF_OVER, &freed, &err) == 0 ||
+                removing_is_gone(&left->rundir))
                 continue;
         } else {
             tree_remove(left->path);

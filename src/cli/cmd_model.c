@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/copying.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -356,7 +357,7 @@ static int get(const struct desk *desk, struct error *err) {
         return -1;
     outputs_sort(&outputs);
     outputs.strip = strip_of(&outputs, row.path);
-    if (outputs_copy(&outputs, &rundir, directory, manner, NULL, &left_out, err))
+    if (copying_outputs("copying", &outputs, &rundir, directory, manner, &left_out, err))
         return -1;
     fprintf(stderr, "copied %zu file%s of %s:%" PRId64 " to %s\n", outputs.list.len - left_out,
             outputs.list.len - left_out == 1 ? "" : "s", runs_text(desk->arena, row.name, 0),

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/copying.h"
 #include "cli/media_rows.h"
 #include "cli/outputs_diff.h"
 #include "cli/runs.h"
@@ -65,9 +66,9 @@ static int copy(const struct invocation *in, const struct outputs *outputs,
     const char *directory = invocation_value(in, "copy");
     size_t left_out;
 
-    if (outputs_copy(outputs, rundir, directory,
-                     invocation_has(in, "force") ? OUTPUTS_OVERWRITE : OUTPUTS_NEW_ONLY, NULL,
-                     &left_out, err))
+    if (copying_outputs("copying", outputs, rundir, directory,
+                        invocation_has(in, "force") ? OUTPUTS_OVERWRITE : OUTPUTS_NEW_ONLY,
+                        &left_out, err))
         return -1;
     fprintf(stderr, "copied %zu file%s of run %s to %s\n", outputs->list.len - left_out,
             outputs->list.len - left_out == 1 ? "" : "s", rundir->id, directory);

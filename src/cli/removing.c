@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/removing.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/runs.h"
 #include "store/artifact.h"
 #include "store/models.h"
@@ -68,15 +71,10 @@ static int check_models(const struct rundir *rundir, struct error *err) {
 }
 
 /* Under the run's lock nobody settles, resumes or removes it at the same time. */
-int removing_remove(const struct rundir *rundir, enum removing_manner manner, uint64_t *freed,
-                    struct error *err) {
-    pid_t pid;
+static int remove_locked(const struct rundir *rundir, enum removing_manner manner, uint64_t *freed,
+                         struct error *err) {
     int lock, status;
 
-    if (owner_lives(rundir, &pid))
-        return error_set(err, ERROR_CONFLICT,
-                         "run %s is going on: stop it first (myelin stop %s), or use rm --force",
-                         rundir->id, rundir->id);
     if ((manner == REMOVING_IF_OVER && check_over(rundir, err)) || owner_take(rundir, &lock, err))
         return -1;
     status =
@@ -84,5 +82,42 @@ int removing_remove(const struct rundir *rundir, enum removing_manner manner, ui
             ? -1
             : 0;
     close(lock);
+    return status;
+}
+
+/* Another command that has it for a moment, as to remove it, announces nobody: it is waited for.
+ * What is read the moment that it takes the lock may be the old announcement, a second look not. */
+static bool goes_on(const struct rundir *rundir) {
+    const struct timespec pause = { .tv_nsec = 2000000 };
+    const int64_t until_us = clock_monotonic_us() + OWNER_PASSING_MS * 1000;
+    pid_t pid, before = 0;
+
+    while (owner_lives(rundir, &pid)) {
+        if ((pid > 0 && pid == before) || clock_monotonic_us() >= until_us)
+            return true;
+        before = pid;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+bool removing_is_gone(const struct rundir *rundir) {
+    return access(rundir->path, F_OK) < 0 && errno == ENOENT;
+}
+
+int removing_remove(const struct rundir *rundir, enum removing_manner manner, uint64_t *freed,
+                    struct error *err) {
+    const bool was_there = !removing_is_gone(rundir);
+    int status;
+
+    if (goes_on(rundir))
+        return error_set(err, ERROR_CONFLICT,
+                         "run %s is going on: stop it first (myelin stop %s), or use rm --force",
+                         rundir->id, rundir->id);
+    status = remove_locked(rundir, manner, freed, err);
+    if (status && was_there && !goes_on(rundir) && removing_is_gone(rundir)) {
+        *freed = 0; /* another was faster */
+        status = 0;
+    }
     return status;
 }

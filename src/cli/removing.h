@@ -3,6 +3,8 @@
 #ifndef CLI_REMOVING_H
 #define CLI_REMOVING_H
 
+#include <stdbool.h>
+
 #include "store/rundir.h"
 
 enum removing_manner {
@@ -14,5 +16,8 @@ enum removing_manner {
  * where it is going on, another run has its outputs, or a model of it has an alias. */
 MUST_CHECK int removing_remove(const struct rundir *rundir, enum removing_manner manner,
                                uint64_t *freed, struct error *err);
+
+/* Whether it is not there (any more): another command may have removed it. */
+bool removing_is_gone(const struct rundir *rundir);
 
 #endif

@@ -14,6 +14,7 @@
 enum {
     DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
     COPY_PIECE = 128 * 1024,
+    COPY_AT_ONCE = 64 << 20,
     PART_NAME = 48
 };
 
@@ -307,8 +308,9 @@ static int copy_bytes(const struct copying *copying, int from, int to) {
     ssize_t n, written;
 
     /* The kernel copies where both sides allow it; where they do not, nothing was taken. */
-    while (!copying->progress && (n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
-        continue;
+    while ((n = copy_file_range(from, NULL, to, NULL, COPY_AT_ONCE, 0)) > 0)
+        if (!tell_progress(copying, (size_t)n))
+            return -1;
     while ((n = read(from, bytes, sizeof bytes)) > 0) {
         for (ssize_t at = 0; at < n; at += written) {
             written = write(to, bytes + at, (size_t)(n - at));

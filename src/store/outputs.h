@@ -53,8 +53,8 @@ struct outputs_progress {
 };
 
 /* Copies to a directory, which is made when it is missing. Links that stay inside are copied as
- * links; *left_out counts those that do not, and are not copied. Who wants to be told gets every
- * byte copied; else (NULL) the file system may share what is alike until one side changes it. */
+ * links; *left_out counts those that do not, and are not copied. The file system may share what is
+ * alike until one side changes it. `progress` may be NULL. */
 MUST_CHECK int outputs_copy(const struct outputs *outputs, const struct rundir *rundir,
                             const char *directory, enum outputs_manner manner,
                             const struct outputs_progress *progress, size_t *left_out,

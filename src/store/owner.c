@@ -88,26 +88,6 @@ static int cannot_take(int lock, const struct rundir *rundir, const char *why_he
     return -1;
 }
 
-int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
-    int lock = open_lock(rundir, O_RDWR | O_CREAT);
-
-    if (lock < 0 || take_part(lock, PART_OWNER))
-        return cannot_take(lock, rundir, "is still running", err);
-    if (wait_for_rest(lock, OWNER_PASSING_MS))
-        return cannot_take(lock, rundir, "is just looked at by another command: try again", err);
-    *fd = lock;
-    return 0;
-}
-
-int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd, struct error *err) {
-    int lock = open_lock(rundir, O_RDWR | O_CREAT);
-
-    if (lock < 0 || wait_for_rest(lock, most_ms))
-        return cannot_take(lock, rundir, "has an owner, or is just looked at", err);
-    *fd = lock;
-    return 0;
-}
-
 /* A number and newlines behind it, always of the same length: one takes the place of another
  * without a moment at which there is none, and without new room on the disk. */
 static bool write_announcement(int fd, const char *number) {
@@ -121,6 +101,36 @@ static bool write_announcement(int fd, const char *number) {
     if (written >= 0 && written < (ssize_t)sizeof text)
         errno = ENOSPC;
     return written == (ssize_t)sizeof text;
+}
+
+/* Who was the owner before takes no orders any more. In a lock that names nobody there may be no
+ * room for more. */
+static void forget_announced(int lock) {
+    char first;
+
+    if (pread(lock, &first, 1, 0) == 1 && first != '\n')
+        (void)write_announcement(lock, "");
+}
+
+int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
+    int lock = open_lock(rundir, O_RDWR | O_CREAT);
+
+    if (lock < 0 || take_part(lock, PART_OWNER))
+        return cannot_take(lock, rundir, "is still running", err);
+    if (wait_for_rest(lock, OWNER_PASSING_MS))
+        return cannot_take(lock, rundir, "is just looked at by another command: try again", err);
+    forget_announced(lock);
+    *fd = lock;
+    return 0;
+}
+
+int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd, struct error *err) {
+    int lock = open_lock(rundir, O_RDWR | O_CREAT);
+
+    if (lock < 0 || wait_for_rest(lock, most_ms))
+        return cannot_take(lock, rundir, "has an owner, or is just looked at", err);
+    *fd = lock;
+    return 0;
 }
 
 int owner_reserve(int fd, const struct rundir *rundir, struct error *err) {
@@ -188,6 +198,8 @@ int owner_signal(const struct rundir *rundir, int number, struct error *err) {
     status = (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
     if (status < 0)
         cannot_reach(rundir, errno, err);
+    else
+        syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0); /* one that sleeps hears nothing */
     close(pidfd);
     return status;
 }

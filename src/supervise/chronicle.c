@@ -38,6 +38,23 @@ static void write_elsewhere(struct json *json, const struct backend_maker *elsew
     }
 }
 
+/* Without this line there is no run for anybody: however long a file's texts are, it fits. */
+enum { CREATED_TEXT_MOST = 8 * 1024 };
+
+static void write_cut(struct json *json, const char *text) {
+    char cut[CREATED_TEXT_MOST + sizeof "…"];
+    size_t n;
+
+    if (!text || strlen(text) <= CREATED_TEXT_MOST) {
+        json_text(json, text);
+        return;
+    }
+    n = CREATED_TEXT_MOST;
+    while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--;
+    json_text_n(json, cut, (size_t)snprintf(cut, sizeof cut, "%.*s…", (int)n, text));
+}
+
 void chronicle_created(struct journal *journal, const struct chronicle_birth *birth) {
     const struct plan *plan = birth->plan;
     struct json *json = journal_begin(journal, "created");
@@ -55,7 +72,7 @@ void chronicle_created(struct journal *journal, const struct chronicle_birth *bi
     host_look(&machine);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         json_key(json, texts[i].key);
-        json_text(json, texts[i].value);
+        write_cut(json, texts[i].value);
     }
     json_key(json, "machine");
     json_object(json);

@@ -26,7 +26,7 @@ def call(scenario, *arguments, status=0, seconds=20, **options):
     """Runs one command to its end. A run that it leaves going on is no fault of it."""
     process = scenario.start(*arguments, **options)
     out, err = process.communicate(timeout=seconds)
-    assert process.returncode == status, f"{arguments}: {process.returncode}\n{out.decode()}\n{err.decode()}"
+    assert status in (None, process.returncode), f"{arguments}: {process.returncode}\n{out.decode()}\n{err.decode()}"
     return out.decode(), err.decode()
 
 
@@ -634,6 +634,38 @@ def test_outputs_can_be_copied_but_not_over_files_that_exist(stage):
     call(stage, "outputs", run, "--copy", target, "--force")
     assert (target / "model" / "w").read_text() == "weights\n" and (target / "log.txt").exists()
     assert not list(target.rglob(".myelin-part*"))
+
+
+def test_an_interrupt_ends_a_copy_and_leaves_no_half_file(stage):
+    run = finished(stage, 'for i in 1 2 3 4 5 6; do head -c 60000000 /dev/zero >"$MYELIN_OUTPUTS_PATH/$i"; done')
+    target = stage.directory / "result"
+    process = stage.start("outputs", run, "--copy", target)
+    stage.wait_for("result/.myelin-part*")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    left = [path.name for path in target.iterdir()]
+    assert len(left) < 6 and all(name.isdigit() for name in left), left
+
+
+def test_the_outputs_of_earlier_runs_are_told_to_the_tasks(stage):
+    finished(stage, 'echo 1 >"$MYELIN_OUTPUTS_PATH/weights"')
+    head = "environment: {outputs: {experiments: [%s], jobs: [1]}}"
+    told_paths = stage.directory / "told"
+    job = stage.job(f"printenv POLYAXON_REFS_OUTPUTS_PATHS > {told_paths}", head=head % 1)
+    call(stage, "run", job)
+    outputs = str(stage.home / "runs" / "1" / "outputs")
+    assert json.loads(told_paths.read_text()) == {"jobs": [outputs], "experiments": [outputs]}
+    _, err = call(stage, "run", stage.job("true", head=head % 99), status=125)
+    assert "`environment.outputs` names run 99" in err
+
+
+def test_a_run_with_a_command_that_is_longer_than_a_line_of_the_journal_is_there(stage):
+    job = stage.job("true " + "x" * 100 + " 'y'" * 80000)
+    call(stage, "run", job, status=None)
+    run = told(stage, "status", "@")
+    assert len(told(stage, "ps", "-a")) == 1
+    assert run["command"].startswith("true xxx") and run["command"].endswith("…") and len(run["command"]) < 10000
 
 
 @pytest.mark.parametrize("path", ["..", "../logs", "model/../../events.jsonl", "/etc/passwd", "out/x", "latest/x", "nothing"])

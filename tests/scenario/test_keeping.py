@@ -343,6 +343,16 @@ def test_a_home_without_room_or_rights_says_so(stage):
             path.chmod(0o755)
 
 
+def test_two_that_remove_the_same_runs_do_not_stumble_over_each_other(stage):
+    for _ in range(12):
+        stage.train("true")
+    sweepers = [stage.scenario.start("gc", "--keep", 0, "--yes") for _ in range(3)]
+    for sweeper in sweepers:
+        _, err = sweeper.communicate(timeout=60)
+        assert sweeper.returncode == 0 and b"going on" not in err, err
+    assert stage.runs() == []
+
+
 def test_an_interrupt_ends_an_export_and_leaves_nothing(stage):
     stage.train("head -c 80000000 /dev/urandom >f")
     process = stage.scenario.start("export", 1, "-o", "a")

@@ -64,30 +64,46 @@ static int hold_block(uint32_t block) {
     return -1;
 }
 
-/* Without SO_REUSEADDR: a listener, a connection and one that lingers all count as use. */
-static bool port_is_free(uint16_t port) {
+/* Without SO_REUSEADDR: a listener, a connection and one that lingers all count as use. Returns -1
+ * with errno where it cannot be looked up. */
+static int look_at_port(uint16_t port, bool *is_free) {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_free;
 
     if (fd < 0)
-        return false;
-    is_free = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+        return -1;
+    *is_free = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
     close(fd);
-    return is_free;
+    return 0;
 }
 
-/* Adds the free ports of a held block, up to n; says whether there were any. */
-static bool take_block(struct ports *ports, uint32_t block, size_t n) {
-    const size_t before = ports->list.len;
-
+/* Adds the free ports of a block, up to n. */
+static int take_block(struct ports *ports, uint32_t block, size_t n) {
     for (uint32_t i = 0; i < PORTS_BLOCK && ports->list.len < n; i++) {
         const uint16_t port = (uint16_t)(block * PORTS_BLOCK + i);
+        bool is_free;
 
-        if (port_is_free(port))
+        if (look_at_port(port, &is_free))
+            return -1;
+        if (is_free)
             *VEC_PUSH(&ports->list) = port;
     }
-    return ports->list.len > before;
+    return 0;
+}
+
+/* Leases what is free in a block that nobody else has; keeps the block where there was some. */
+static int lease_block(struct ports *ports, uint32_t block, size_t n) {
+    const size_t before = ports->list.len;
+    const int fd = hold_block(block);
+
+    if (fd < 0)
+        return errno == EADDRINUSE ? 0 : -1;
+    *VEC_PUSH(&ports->sockets) = fd; /* who fails gives all of them back */
+    if (take_block(ports, block, n))
+        return -1;
+    if (ports->list.len == before)
+        close(ports->sockets.items[--ports->sockets.len]);
+    return 0;
 }
 
 static int lease_from(struct ports *ports, const struct span *span, size_t n, struct error *err) {
@@ -99,19 +115,9 @@ static int lease_from(struct ports *ports, const struct span *span, size_t n, st
     /* A random start keeps runs that begin together from trying the same blocks in turn. */
     if (getrandom(&start, sizeof start, 0) != sizeof start)
         start = (uint32_t)getpid();
-    for (uint32_t i = 0; i < count && ports->list.len < n; i++) {
-        const uint32_t block = span->first + (start % count + i) % count;
-        const int fd = hold_block(block);
-
-        if (fd >= 0) {
-            if (take_block(ports, block, n))
-                *VEC_PUSH(&ports->sockets) = fd;
-            else
-                close(fd);
-        } else if (errno != EADDRINUSE) {
+    for (uint32_t i = 0; i < count && ports->list.len < n; i++)
+        if (lease_block(ports, span->first + (start % count + i) % count, n))
             return error_set_errno(err, errno, "cannot lease TCP ports");
-        }
-    }
     return 0;
 }
 
