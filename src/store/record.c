@@ -339,14 +339,14 @@ static struct tracked_value *tracked_place(struct run_record *record, struct tra
 
 static bool track(struct run_record *record, struct tracked *tracked, const char *key,
                   const struct node *value) {
-    struct tracked_value *place = tracked_place(record, tracked, key);
     AUTO(buf) text = BUF_INIT(TRACKED_BYTES_MAX);
+    struct tracked_value *place;
     struct json json;
     struct error err;
 
     json_init(&json, JSON_COMPACT, json_to_buf, &text);
     json_node(&json, value);
-    if (json_finish(&json, &err) || !place)
+    if (json_finish(&json, &err) || !(place = tracked_place(record, tracked, key)))
         return false;
     place->json = arena_text(&record->arena, text.data, text.len);
     return true;
