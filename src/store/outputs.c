@@ -14,7 +14,8 @@
 enum {
     DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
     COPY_PIECE = 128 * 1024,
-    PART_NAME = 48
+    PART_NAME = 48,
+    STEP_ROOM = NAME_MAX + 2 /* bytes of a part of a path; one more than any name has */
 };
 
 static int open_outputs(const struct rundir *rundir, struct error *err) {
@@ -28,9 +29,10 @@ static int open_outputs(const struct rundir *rundir, struct error *err) {
 /* ---- paths ---- */
 
 /* The next part of a path into `part`; the rest of the path, or NULL at its end. Parts that mean
- * the same directory are left out. */
-static const char *next_part(const char *path, char part[static NAME_MAX + 1]) {
-    size_t n;
+ * the same directory are left out. One that is too long is cut to what is too long still, so that
+ * who opens it is told ENAMETOOLONG, and never gets a file whose name only begins alike. */
+static const char *next_part(const char *path, char part[static STEP_ROOM]) {
+    size_t n, kept;
 
     for (;; path += n) {
         path += strspn(path, "/");
@@ -40,16 +42,15 @@ static const char *next_part(const char *path, char part[static NAME_MAX + 1]) {
         if (!(n == 1 && path[0] == '.'))
             break;
     }
-    if (n > NAME_MAX)
-        n = NAME_MAX; /* there is no file of that name */
-    memcpy(part, path, n);
-    part[n] = '\0';
+    kept = n < STEP_ROOM ? n : STEP_ROOM - 1;
+    memcpy(part, path, kept);
+    part[kept] = '\0';
     return path + n;
 }
 
 /* Whether a path, seen from `depth` directories below outputs/, stays inside of it. */
 static bool stays_inside(const char *path, int depth) {
-    char part[NAME_MAX + 1];
+    char part[STEP_ROOM];
 
     if (path[0] == '/')
         return false;
@@ -127,7 +128,7 @@ static int walk_directory(struct walk *walk, int fd, size_t len, int depth) {
 
 /* Goes down to a path of the user's part by part, and lists what is there. */
 static int walk_path(struct walk *walk, int fd, const char *path) {
-    char part[NAME_MAX + 1], next[NAME_MAX + 1];
+    char part[STEP_ROOM], next[STEP_ROOM];
     const char *given = path;
     size_t len = 0;
     int depth = 0, status, below;
@@ -158,7 +159,7 @@ static int walk_path(struct walk *walk, int fd, const char *path) {
 }
 
 static bool names_parent(const char *path) {
-    char part[NAME_MAX + 1];
+    char part[STEP_ROOM];
 
     while ((path = next_part(path, part)))
         if (strcmp(part, "..") == 0)
@@ -217,9 +218,9 @@ struct copying {
 
 /* Opens the directory that holds a path, below fd; missing ones are made where that is asked.
  * *name is the last part. Returns -1 with errno. */
-static int open_parent(int fd, const char *path, bool make, char name[static NAME_MAX + 1],
+static int open_parent(int fd, const char *path, bool make, char name[static STEP_ROOM],
                        int *depth) {
-    char next[NAME_MAX + 1];
+    char next[STEP_ROOM];
     int at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
     *depth = 0;
@@ -245,7 +246,7 @@ static int open_parent(int fd, const char *path, bool make, char name[static NAM
 }
 
 int outputs_open(const struct rundir *rundir, const char *path, struct error *err) {
-    char name[NAME_MAX + 1];
+    char name[STEP_ROOM];
     int depth, parent = -1, fd = -1, from = open_outputs(rundir, err);
     struct stat st;
 
@@ -275,7 +276,7 @@ static int copy_failed(const struct copying *copying, const struct output *outpu
 
 /* Fails where the destination has a file of that path already. */
 static int check_free(const struct copying *copying, const struct output *output) {
-    char name[NAME_MAX + 1];
+    char name[STEP_ROOM];
     int depth, at = open_parent(copying->to, output->path + copying->strip, false, name, &depth);
     struct stat st;
     bool is_there;
@@ -396,7 +397,7 @@ static int depth_in_copy(const struct copying *copying, const struct output *out
 
 /* *left_out grows by a link that would lead out. */
 static int copy_one(const struct copying *copying, const struct output *output, size_t *left_out) {
-    char name[NAME_MAX + 1];
+    char name[STEP_ROOM];
     int depth, source, at, status = -1, errnum;
 
     source = open_parent(copying->from, output->path, false, name, &depth);
