@@ -18,12 +18,27 @@ enum {
     STEP_ROOM = NAME_MAX + 2 /* bytes of a part of a path; one more than any name has */
 };
 
+/* Says by errno why a path below outputs/, or all of it (""), is not reached. One that leads
+ * through a file or a link, or is too long, leads to nothing. Descriptors are free again a moment
+ * later, so that having none is no limit of ours. */
+static int path_failed(const struct rundir *rundir, const char *path, struct error *err) {
+    const int errnum = errno;
+
+    if (path[0])
+        error_set_errno(err, errnum, "outputs/%.300s of run %s", path, rundir->id);
+    else
+        error_set_errno(err, errnum, "cannot read the outputs of run %s", rundir->id);
+    if (errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG)
+        err->code = ERROR_NOT_FOUND;
+    if (errnum == EMFILE || errnum == ENFILE)
+        err->code = ERROR_UNAVAILABLE;
+    return -1;
+}
+
 static int open_outputs(const struct rundir *rundir, struct error *err) {
     int fd = open(rundir->outputs, DIRECTORY);
 
-    if (fd < 0)
-        error_set_errno(err, errno, "cannot read the outputs of run %s", rundir->id);
-    return fd;
+    return fd < 0 ? path_failed(rundir, "", err) : fd;
 }
 
 /* ---- paths ---- */
@@ -94,8 +109,7 @@ static int walk_entry(struct walk *walk, int parent, const char *name, size_t le
         return error_set(walk->err, ERROR_EXHAUSTED, "a path in the outputs of run %s is too long",
                          walk->rundir->id);
     if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0
-                               : error_set_errno(walk->err, errno, "outputs/%.300s", walk->path);
+        return errno == ENOENT ? 0 : path_failed(walk->rundir, walk->path, walk->err);
     if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
         add(walk, parent, name, &st);
     if (!S_ISDIR(st.st_mode))
@@ -106,8 +120,7 @@ static int walk_entry(struct walk *walk, int parent, const char *name, size_t le
                          walk->rundir->id, OUTPUTS_DEPTH_MOST);
     fd = openat(parent, name, DIRECTORY);
     if (fd < 0)
-        return errno == ENOENT ? 0
-                               : error_set_errno(walk->err, errno, "outputs/%.300s", walk->path);
+        return errno == ENOENT ? 0 : path_failed(walk->rundir, walk->path, walk->err);
     return walk_directory(walk, fd, len + n, depth + 1);
 }
 
@@ -119,9 +132,13 @@ static int walk_directory(struct walk *walk, int fd, size_t len, int depth) {
 
     if (!dir)
         abort();
-    while (status == 0 && (entry = readdir(dir)))
+    for (errno = 0; status == 0 && (entry = readdir(dir)); errno = 0)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             status = walk_entry(walk, dirfd(dir), entry->d_name, len, depth);
+    if (status == 0 && errno) {
+        walk->path[len] = '\0';
+        status = path_failed(walk->rundir, walk->path, walk->err);
+    }
     closedir(dir);
     return status;
 }
@@ -144,13 +161,13 @@ static int walk_path(struct walk *walk, int fd, const char *path) {
         below = openat(fd, part, DIRECTORY);
         close(fd);
         if (below < 0)
-            return error_set_errno(walk->err, errno, "outputs/%.300s", given);
+            return path_failed(walk->rundir, given, walk->err);
         fd = below;
         depth++;
         memcpy(part, next, sizeof part);
     }
     if (faccessat(fd, part, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-        status = error_set_errno(walk->err, errno, "outputs/%.300s", given);
+        status = path_failed(walk->rundir, given, walk->err);
     } else {
         status = walk_entry(walk, fd, part, len, depth);
     }
@@ -255,9 +272,9 @@ int outputs_open(const struct rundir *rundir, const char *path, struct error *er
     parent = open_parent(from, path, false, name, &depth);
     if (parent >= 0)
         fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        error_set_errno(err, errno, "outputs/%.300s of run %s", path, rundir->id);
-    else if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+    if (fd < 0) {
+        path_failed(rundir, path, err);
+    } else if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         error_set(err, ERROR_NOT_FOUND, "outputs/%.300s of run %s is not a file any more", path,
                   rundir->id);
         close(fd);
