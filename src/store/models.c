@@ -568,17 +568,20 @@ int models_looked(struct models *models, struct arena *arena, uint64_t **runs, s
                   struct error *err) {
     VEC(uint64_t) found = { 0 };
     sqlite3_stmt *statement;
-    int code;
+    int code, status;
 
     if (prepare(models, "SELECT run FROM models_looked ORDER BY run", NULL, 0, &statement, err))
         return -1;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW)
         *VEC_PUSH(&found) = (uint64_t)sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
-    *runs = arena_copy(arena, found.items, found.len * sizeof *found.items);
-    *n = found.len;
+    status = code == SQLITE_DONE ? 0 : fail(models, code, err);
+    if (status == 0) {
+        *runs = arena_copy(arena, found.items, found.len * sizeof *found.items);
+        *n = found.len;
+    }
     VEC_RELEASE(&found);
-    return code == SQLITE_DONE ? 0 : fail(models, code, err);
+    return status;
 }
 
 int models_mark_looked(struct models *models, const uint64_t *runs, size_t n, struct error *err) {

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <limits.h>
+#include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -187,6 +188,31 @@ static void processes_at_once_never_share_a_number(void **state) {
     assert_int_equal(n, PROCESSES * RUNS_EACH);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(rows[i].version, n - i);
+    models_close(models);
+}
+
+/* A view in place of the table has rows that can be asked for, and not read. */
+static void runs_that_cannot_be_read_are_none(void **state) {
+    const struct home *home = *state;
+    struct models *models = opened(home);
+    AUTO(arena) arena = ARENA_INIT;
+    uint64_t *runs = NULL;
+    char path[128];
+    struct error err;
+    sqlite3 *db;
+    size_t n = 7;
+
+    snprintf(path, sizeof path, "%s/myelin.db", home->path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP TABLE models_looked; CREATE VIEW models_looked (run) AS "
+                                  "SELECT 1 UNION ALL SELECT abs(-9223372036854775808)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(models_looked(models, &arena, &runs, &n, &err), -1);
+    assert_null(runs);
+    assert_int_equal(n, 7);
     models_close(models);
 }
 
@@ -394,6 +420,7 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_number_is_never_given_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_at_once_never_share_a_number, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_that_cannot_be_read_are_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_too_large_at_the_end_is_left_to_who_looks, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(stock_is_taken_once, set_up, tear_down),
