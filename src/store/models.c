@@ -9,14 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "store/artifact.h"
+#include "store/journal.h"
 #include "store/models_dump.h"
 
 enum {
     BUSY_MS = 5000,
-    VERSION = 1, /* of the tables */
-    JOURNAL_MOST = 1 << 30
+    VERSION = 1 /* of the tables */
 };
 
 struct models {
@@ -170,7 +169,7 @@ static bool may_have_artifacts(const struct rundir *rundir) {
     AUTO(buf) text = BUF_INIT(JOURNAL_MOST);
     struct error err;
 
-    return file_read(rundir->journal, &text, &err) == 0 &&
+    return journal_load(rundir, &text, &err) == 0 && text.len > 0 &&
            memmem(text.data, text.len, event, sizeof event - 1);
 }
 

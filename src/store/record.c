@@ -5,17 +5,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "codec/json.h"
 #include "codec/json_read.h"
 #include "store/host.h"
+#include "store/journal.h"
 
-enum {
-    JOURNAL_MAX = 1 << 30,
-    TASKS_MAX_READ = 1000000,
-    ATTEMPTS_MAX_READ = 2000,
-    TRACKED_BYTES_MAX = 1 << 20
-};
+enum { TASKS_MAX_READ = 1000000, ATTEMPTS_MAX_READ = 2000, TRACKED_BYTES_MAX = 1 << 20 };
 
 #define SECONDS_MOST 1e10 /* three hundred years */
 
@@ -430,20 +425,15 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
 }
 
 int record_read(struct run_record *record, const struct rundir *rundir, struct error *err) {
-    AUTO(buf) text = BUF_INIT(JOURNAL_MAX);
-    const char *notice;
+    AUTO(buf) text = BUF_INIT(JOURNAL_MOST);
+    const char *line, *notice;
+    size_t at = 0, n;
 
-    if (file_read(rundir->journal, &text, err) && err->code != ERROR_NOT_FOUND)
+    if (journal_load(rundir, &text, err))
         return -1;
     record_init(record, rundir);
-    for (size_t at = 0; at < text.len;) {
-        const char *end = memchr(text.data + at, '\n', text.len - at);
-
-        if (!end)
-            break; /* being written, or cut by a crash */
-        record_feed(record, text.data + at, (size_t)(end - text.data) - at, &notice);
-        at = (size_t)(end - text.data) + 1;
-    }
+    while (journal_next(&text, &at, &line, &n))
+        record_feed(record, line, n, &notice);
     return 0;
 }
 
