@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/tree.h"
 #include "cli/amounts.h"
@@ -27,11 +28,16 @@ struct wishes {
     bool is_done;  /* --yes */
 };
 
-/* What came of the removal of a run, by the index of the runs. */
+/* What came of the removal of a run, or of what was left behind. */
 struct outcome {
     bool is_removed;
     uint64_t freed;
     struct error err; /* of one that is not */
+};
+
+/* By the index of the runs, and of the leftovers. */
+struct outcomes {
+    struct outcome *runs, *leftovers;
 };
 
 /* ---- the command line ---- */
@@ -134,7 +140,7 @@ static int read_wishes(const struct invocation *in, struct wishes *wishes) {
 /* ---- removing ---- */
 
 /* The newest first: those that share outputs are newer than the run that has them. */
-static bool remove_runs(struct sweeping *sweeping, struct outcome *outcomes) {
+static bool remove_runs(const struct sweeping *sweeping, struct outcome *outcomes) {
     bool all = true;
 
     for (size_t i = sweeping->runs.len; i-- > 0;) {
@@ -155,27 +161,37 @@ static bool remove_runs(struct sweeping *sweeping, struct outcome *outcomes) {
     return all;
 }
 
-static bool remove_leftovers(struct sweeping *sweeping, struct arena *arena) {
+static void remove_leftover(const struct leftover *left, struct outcome *outcome) {
+    uint64_t rest;
+    struct stat st;
+
+    if (left->rundir.path) {
+        outcome->is_removed =
+            removing_remove(&left->rundir, REMOVING_IF_OVER, &outcome->freed, &outcome->err) == 0 ||
+            removing_is_gone(&left->rundir);
+        return;
+    }
+    tree_remove(left->path);
+    outcome->is_removed = lstat(left->path, &st) < 0;
+    rest = outcome->is_removed ? 0 : tree_weigh(left->path);
+    outcome->freed = left->bytes > rest ? left->bytes - rest : 0;
+    if (!outcome->is_removed)
+        error_set(&outcome->err, ERROR_IO, "'%.300s' cannot be removed whole", left->path);
+}
+
+static bool remove_leftovers(const struct sweeping *sweeping, struct outcome *outcomes) {
     bool all = true;
 
     for (size_t i = 0; i < sweeping->leftovers.len; i++) {
-        struct leftover *left = &sweeping->leftovers.items[i];
-        struct error err = { 0 };
-        uint64_t freed;
+        const struct leftover *left = &sweeping->leftovers.items[i];
+        struct outcome *outcome = &outcomes[i];
 
-        if (left->rundir.path) {
-            if (removing_remove(&left->rundir, REMOVING_IF_OVER, &freed, &err) == 0 ||
-                removing_is_gone(&left->rundir))
-                continue;
-        } else {
-            tree_remove(left->path);
-            if (tree_weigh(left->path) == 0)
-                continue;
-            error_set(&err, ERROR_IO, "'%.300s' cannot be removed whole", left->path);
-        }
-        fprintf(stderr, "myelin: %s\n", runs_text(arena, err.message, 0));
-        left->bytes = 0;
-        all = false;
+        if (interrupts_came())
+            error_set(&outcome->err, ERROR_CONFLICT, "'%.300s' is not removed: interrupted before",
+                      left->path);
+        else
+            remove_leftover(left, outcome);
+        all &= outcome->is_removed;
     }
     return all;
 }
@@ -188,7 +204,7 @@ struct tally {
     uint64_t bytes; /* that are free now, or would be */
 };
 
-static struct tally count(const struct sweeping *sweeping, const struct outcome *outcomes) {
+static struct tally count(const struct sweeping *sweeping, const struct outcomes *outcomes) {
     struct tally tally = { 0 };
 
     for (size_t i = 0; i < sweeping->runs.len; i++) {
@@ -196,11 +212,12 @@ static struct tally count(const struct sweeping *sweeping, const struct outcome 
 
         tally.n[run->verdict]++;
         if (run->verdict == SWEEP_GOES)
-            tally.bytes += !outcomes ? run->bytes : outcomes[i].freed;
-        tally.n_removed += outcomes && outcomes[i].is_removed;
+            tally.bytes += !outcomes ? run->bytes : outcomes->runs[i].freed;
+        tally.n_removed += outcomes && outcomes->runs[i].is_removed;
     }
     for (size_t i = 0; i < sweeping->leftovers.len; i++)
-        tally.bytes += sweeping->leftovers.items[i].bytes;
+        tally.bytes +=
+            !outcomes ? sweeping->leftovers.items[i].bytes : outcomes->leftovers[i].freed;
     return tally;
 }
 
@@ -262,31 +279,39 @@ static void say_staying(const struct sweeping *sweeping, const struct wishes *wi
                    runs_text(arena, reason_of(arena, &sweeping->runs.items[i]), 0));
 }
 
-static void say_leftovers(const struct sweeping *sweeping, bool is_done, struct arena *arena) {
+static void say_refused(const struct outcome *outcome, struct arena *arena) {
+    fprintf(stderr, "myelin: %s\n", runs_text(arena, outcome->err.message, 0));
+}
+
+static void say_leftovers(const struct sweeping *sweeping, const struct outcomes *outcomes,
+                          struct arena *arena) {
     for (size_t i = 0; i < sweeping->leftovers.len; i++) {
         const struct leftover *left = &sweeping->leftovers.items[i];
 
-        printf("%s %s, %s: %s\n", is_done ? "removed" : "would remove",
-               runs_text(arena, left->path, 0), runs_bytes(arena, left->bytes), left->what);
+        if (outcomes && !outcomes->leftovers[i].is_removed)
+            say_refused(&outcomes->leftovers[i], arena);
+        else
+            printf("%s %s, %s: %s\n", outcomes ? "removed" : "would remove",
+                   runs_text(arena, left->path, 0), runs_bytes(arena, left->bytes), left->what);
     }
 }
 
 static void say(const struct sweeping *sweeping, const struct wishes *wishes,
-                const struct outcome *outcomes, const struct invocation *in, struct arena *arena) {
+                const struct outcomes *outcomes, const struct invocation *in, struct arena *arena) {
     const struct tally tally = count(sweeping, outcomes);
     const size_t n = outcomes ? tally.n_removed : tally.n[SWEEP_GOES];
 
     if (tally.n[SWEEP_GOES])
         print_going(sweeping);
     for (size_t i = 0; outcomes && i < sweeping->runs.len; i++)
-        if (sweeping->runs.items[i].verdict == SWEEP_GOES && !outcomes[i].is_removed)
-            fprintf(stderr, "myelin: %s\n", runs_text(arena, outcomes[i].err.message, 0));
+        if (sweeping->runs.items[i].verdict == SWEEP_GOES && !outcomes->runs[i].is_removed)
+            say_refused(&outcomes->runs[i], arena);
     say_staying(sweeping, wishes, &tally, in, arena);
-    say_leftovers(sweeping, outcomes != NULL, arena);
+    say_leftovers(sweeping, outcomes, arena);
     if (!wishes->is_meant)
         printf("no rule says which runs may go: --older, --keep, --size, --status, --tags or "
                "--query\n");
-    if (n + sweeping->leftovers.len == 0)
+    if (tally.n[SWEEP_GOES] + sweeping->leftovers.len == 0)
         printf("nothing to remove\n");
     else if (outcomes)
         printf("removed %zu run%s: %s freed\n", n, plural(n), runs_bytes(arena, tally.bytes));
@@ -296,6 +321,14 @@ static void say(const struct sweeping *sweeping, const struct wishes *wishes,
 }
 
 /* ---- for programs ---- */
+
+/* NULL: nothing was to be removed. */
+static void write_outcome(struct json *json, const struct outcome *outcome) {
+    json_key(json, "outcome");
+    json_text(json, !outcome ? "would be removed" : outcome->is_removed ? "removed" : "refused");
+    json_key(json, "error");
+    json_text(json, outcome && !outcome->is_removed ? outcome->err.message : NULL);
+}
 
 static void write_going(struct json *json, const struct sweeping *sweeping, size_t i,
                         const struct outcome *outcome) {
@@ -311,10 +344,7 @@ static void write_going(struct json *json, const struct sweeping *sweeping, size
     json_text(json, sweeping->shown.items[i].status);
     json_key(json, "bytes");
     json_int(json, (int64_t)run->bytes);
-    json_key(json, "outcome");
-    json_text(json, !outcome ? "would be removed" : outcome->is_removed ? "removed" : "refused");
-    json_key(json, "error");
-    json_text(json, outcome && !outcome->is_removed ? outcome->err.message : NULL);
+    write_outcome(json, outcome);
     json_end(json);
 }
 
@@ -353,7 +383,8 @@ static void write_needed(struct json *json, const struct sweeping *sweeping) {
     json_end(json);
 }
 
-static void write_leftovers(struct json *json, const struct sweeping *sweeping) {
+static void write_leftovers(struct json *json, const struct sweeping *sweeping,
+                            const struct outcomes *outcomes) {
     json_key(json, "leftovers");
     json_array(json);
     for (size_t i = 0; i < sweeping->leftovers.len; i++) {
@@ -364,12 +395,13 @@ static void write_leftovers(struct json *json, const struct sweeping *sweeping) 
         json_text(json, sweeping->leftovers.items[i].what);
         json_key(json, "bytes");
         json_int(json, (int64_t)sweeping->leftovers.items[i].bytes);
+        write_outcome(json, outcomes ? &outcomes->leftovers[i] : NULL);
         json_end(json);
     }
     json_end(json);
 }
 
-static int print_json(const struct sweeping *sweeping, const struct outcome *outcomes) {
+static int print_json(const struct sweeping *sweeping, const struct outcomes *outcomes) {
     const struct tally tally = count(sweeping, outcomes);
     struct json json;
     struct error err;
@@ -384,20 +416,31 @@ static int print_json(const struct sweeping *sweeping, const struct outcome *out
     json_array(&json);
     for (size_t i = 0; i < sweeping->runs.len; i++)
         if (sweeping->runs.items[i].verdict == SWEEP_GOES)
-            write_going(&json, sweeping, i, outcomes ? &outcomes[i] : NULL);
+            write_going(&json, sweeping, i, outcomes ? &outcomes->runs[i] : NULL);
     json_end(&json);
     write_kept(&json, &tally);
     write_needed(&json, sweeping);
-    write_leftovers(&json, sweeping);
+    write_leftovers(&json, sweeping, outcomes);
     json_end(&json);
     return json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
 }
 
 /* ---- all of it ---- */
 
+/* An interrupt ends it between two of them. */
+static int remove_all(const struct sweeping *sweeping, const struct outcomes *outcomes) {
+    const struct interrupts held = interrupts_hold();
+    int status = STATUS_OK;
+
+    if (!remove_runs(sweeping, outcomes->runs) | !remove_leftovers(sweeping, outcomes->leftovers))
+        status = interrupts_came() ? STATUS_INTERRUPTED : STATUS_INVALID;
+    interrupts_release(&held);
+    return status;
+}
+
 static int sweep_home(const struct invocation *in, struct wishes *wishes) {
     struct sweeping sweeping = { 0 };
-    struct outcome *outcomes = NULL;
+    struct outcomes outcomes;
     int status = STATUS_OK;
     struct error err;
 
@@ -406,17 +449,15 @@ static int sweep_home(const struct invocation *in, struct wishes *wishes) {
         sweeping_release(&sweeping);
         return STATUS_INVALID;
     }
-    if (wishes->is_done) {
-        const struct interrupts held = interrupts_hold();
-
-        outcomes = ARENA_ARRAY(&wishes->arena, struct outcome, sweeping.runs.len + 1);
-        if (!remove_runs(&sweeping, outcomes) | !remove_leftovers(&sweeping, &wishes->arena))
-            status = interrupts_came() ? STATUS_INTERRUPTED : STATUS_INVALID;
-        interrupts_release(&held);
-    }
+    outcomes = (struct outcomes){
+        .runs = ARENA_ARRAY(&wishes->arena, struct outcome, sweeping.runs.len + 1),
+        .leftovers = ARENA_ARRAY(&wishes->arena, struct outcome, sweeping.leftovers.len + 1),
+    };
+    if (wishes->is_done)
+        status = remove_all(&sweeping, &outcomes);
     if (!invocation_has(in, "json"))
-        say(&sweeping, wishes, outcomes, in, &wishes->arena);
-    else if (print_json(&sweeping, outcomes))
+        say(&sweeping, wishes, wishes->is_done ? &outcomes : NULL, in, &wishes->arena);
+    else if (print_json(&sweeping, wishes->is_done ? &outcomes : NULL))
         status = STATUS_INVALID;
     sweeping_release(&sweeping);
     return status;

@@ -55,7 +55,7 @@ static bool record_run(const char *home, uint64_t id) {
         return false;
     record_release(&run);
     if (inventory_settle(&rundir, &is_done, &err)) {
-        fprintf(stderr, "myelin: warning: the artifacts of run %s are not recorded: %s\n",
+        fprintf(stderr, "myelin: warning: the artifacts of run %s are not all recorded: %s\n",
                 rundir.id, runs_text(&arena, err.message, 0));
         return false;
     }

@@ -148,7 +148,7 @@ static void print_artifacts(const struct artifacts *artifacts, const struct rund
     table_release(&table);
 }
 
-/* What the run's end left unhashed is hashed now. */
+/* What the run's end left unhashed is hashed now. What cannot be does not hide the rest. */
 static int show_artifacts(const struct invocation *in, const struct rundir *rundir,
                           struct arena *arena, struct error *err) {
     struct artifacts artifacts;
@@ -159,7 +159,10 @@ static int show_artifacts(const struct invocation *in, const struct rundir *rund
     if (runs_read(rundir, &run, err))
         return -1;
     record_release(&run);
-    if (inventory_settle(rundir, &is_done, err) || record_read(&run, rundir, err))
+    if (inventory_settle(rundir, &is_done, err))
+        fprintf(stderr, "myelin: warning: the artifacts of run %s are not all recorded: %s\n",
+                rundir->id, runs_text(arena, err->message, 0));
+    if (record_read(&run, rundir, err))
         return -1;
     artifacts = artifacts_read(&run, arena);
     if (invocation_has(in, "json"))

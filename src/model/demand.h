@@ -48,6 +48,7 @@ void demand_of_plan(const struct plan *plan, const struct demand_terms *terms, s
                     struct demand *out);
 
 /* A demand as one line of text and back, without its ranks. */
+enum { DEMAND_TEXT_MOST = 16 * 1024 * 1024 }; /* bytes of one that is kept */
 MUST_CHECK int demand_write(const struct demand *demand, struct buf *out, struct error *err);
 MUST_CHECK int demand_read(const char *text, struct arena *arena, struct demand *out,
                            struct error *err);

@@ -6,14 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "codec/json_read.h"
 #include "model/state.h"
-
-enum {
-    JOURNAL_MOST = 1 << 30,
-    DEMAND_MOST = 16 * 1024 * 1024,
-};
 
 #define AMOUNT_MOST 4e15 /* thousandths; more is no amount that we wrote */
 
@@ -178,26 +172,21 @@ void claim_feed(struct claim *claim, const char *line, size_t n) {
 
 int claim_read(const struct rundir *rundir, struct claim *out, struct error *err) {
     AUTO(buf) text = BUF_INIT(JOURNAL_MOST);
+    const char *line;
+    size_t at = 0, n;
 
-    if (file_read(rundir->journal, &text, err) && err->code != ERROR_NOT_FOUND)
+    if (journal_load(rundir, &text, err))
         return -1;
     *out = (struct claim){ 0 };
-    for (size_t at = 0; at < text.len;) {
-        const char *end = memchr(text.data + at, '\n', text.len - at);
-        const size_t n = end ? (size_t)(end - text.data) - at : 0;
-
-        if (!end)
-            break; /* being written, or cut by a crash */
-        claim_feed(out, text.data + at, n);
-        at += n + 1;
-    }
+    while (journal_next(&text, &at, &line, &n))
+        claim_feed(out, line, n);
     return 0;
 }
 
 /* ---- writing ---- */
 
 void claim_write_queued(struct journal *journal, const struct demand *demand) {
-    AUTO(buf) text = BUF_INIT(DEMAND_MOST);
+    AUTO(buf) text = BUF_INIT(DEMAND_TEXT_MOST);
     struct json *json;
     struct error err;
 

@@ -15,6 +15,8 @@ struct stock {
     const struct inventory_terms *terms;
     uint64_t bytes;        /* hashed so far */
     struct models *models; /* opened for the first model */
+    bool has_left;         /* an artifact to who looks next */
+    struct error left;     /* why */
     struct arena arena;
 };
 
@@ -112,9 +114,35 @@ static void refuse(struct stock *stock, const struct artifact *artifact, const c
         stock->terms->tell(stock->terms->context, sentence);
 }
 
+static bool is_bounded(const struct stock *stock) {
+    return stock->terms->bytes_most < UINT64_MAX;
+}
+
+/* To who looks next; what is told is the first that is left. */
+static void leave(struct stock *stock, const struct error *why) {
+    if (!stock->has_left)
+        stock->left = *why;
+    stock->has_left = true;
+}
+
+/* Of files that were not hashed. A refusal is for ever, so only what whoever tries again finds
+ * alike is refused: a disk that fails, or rights that are missing, may be mended. */
+static void give_up(struct stock *stock, const struct artifact *artifact, struct error *why) {
+    if (why->code == ERROR_EXHAUSTED && is_bounded(stock))
+        return; /* who looks next has no bound */
+    if (why->code == ERROR_INVALID)
+        error_set(why, ERROR_INVALID,
+                  "its path '%.200s' leaves the outputs of the run: log files that lie below "
+                  "MYELIN_OUTPUTS_PATH",
+                  artifact->path);
+    if (why->code == ERROR_INVALID || why->code == ERROR_NOT_FOUND || why->code == ERROR_EXHAUSTED)
+        refuse(stock, artifact, why->message);
+    else
+        leave(stock, why);
+}
+
 static int take_one(struct stock *stock, const struct artifact *artifact, struct error *err) {
-    const bool is_bounded = stock->terms->bytes_most < UINT64_MAX;
-    const uint64_t room = is_bounded ? stock->terms->bytes_most - stock->bytes : UINT64_MAX;
+    const uint64_t room = is_bounded(stock) ? stock->terms->bytes_most - stock->bytes : UINT64_MAX;
     struct content content = { 0 };
     struct error why;
 
@@ -123,13 +151,7 @@ static int take_one(struct stock *stock, const struct artifact *artifact, struct
         return 0;
     }
     if (content_hash(&stock->record->rundir, artifact->path, room, &content, &why)) {
-        if (why.code == ERROR_INVALID)
-            error_set(&why, ERROR_INVALID,
-                      "its path '%.200s' leaves the outputs of the run: log files that lie below "
-                      "MYELIN_OUTPUTS_PATH",
-                      artifact->path);
-        if (why.code != ERROR_EXHAUSTED || !is_bounded)
-            refuse(stock, artifact, why.message);
+        give_up(stock, artifact, &why);
         return 0;
     }
     stock->bytes += content.size;
@@ -148,6 +170,10 @@ int inventory_take(const struct run_record *record, struct journal *journal,
     for (size_t i = 0; status == 0 && i < artifacts.n; i++)
         if (is_missing(&artifacts.list[i]))
             status = take_one(&stock, &artifacts.list[i], err);
+    if (status == 0 && stock.has_left) {
+        *err = stock.left;
+        status = -1;
+    }
     models_close(stock.models);
     arena_release(&stock.arena);
     return status;

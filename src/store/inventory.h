@@ -8,8 +8,9 @@
  * together: a few seconds at most. What is larger, and the runs whose supervisor died, are left to
  * the first command that wants to know (inventory_settle).
  *
- * An artifact whose path leaves the outputs, or is not there, gets a line that says so, and neither
- * a hash nor a version.
+ * An artifact whose path leaves the outputs, or is not there, or has more files than are ever
+ * hashed, gets a line that says so, and neither a hash nor a version, for ever. One whose files
+ * cannot be read at the moment gets no line: the next who looks tries again.
  */
 #ifndef STORE_INVENTORY_H
 #define STORE_INVENTORY_H
@@ -30,7 +31,8 @@ struct inventory_terms {
  * without (0), so that it is given one by who looks next. */
 void inventory_write(struct journal *journal, const struct artifact *artifact, int64_t version);
 
-/* Fails where the database does; what was written stays, and the rest can be done later. */
+/* Fails where the database does, and, after all others were taken, where the files of an artifact
+ * cannot be read; what was written stays, and the rest can be done later. */
 MUST_CHECK int inventory_take(const struct run_record *record, struct journal *journal,
                               const struct inventory_terms *terms, struct error *err);
 

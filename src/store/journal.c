@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "store/sharing.h"
 
 enum {
@@ -187,5 +188,27 @@ bool journal_end(struct journal *journal, enum journal_manner manner) {
     journal_flush(journal);
     if (manner == JOURNAL_DURABLE && journal->lost == lost)
         fdatasync(journal->fd);
+    return true;
+}
+
+/* ---- reading ---- */
+
+int journal_load(const struct rundir *rundir, struct buf *text, struct error *err) {
+    struct error why;
+
+    if (file_read(rundir->journal, text, &why) == 0 || why.code == ERROR_NOT_FOUND)
+        return 0;
+    *err = why;
+    return -1;
+}
+
+bool journal_next(const struct buf *text, size_t *at, const char **line, size_t *n) {
+    const char *end = *at < text->len ? memchr(text->data + *at, '\n', text->len - *at) : NULL;
+
+    if (!end)
+        return false;
+    *line = text->data + *at;
+    *n = (size_t)(end - *line);
+    *at += *n + 1;
     return true;
 }

@@ -66,4 +66,14 @@ void journal_flush(struct journal *journal);
 
 double journal_elapsed(const struct journal *journal);
 
+/* ---- reading ---- */
+
+enum { JOURNAL_MOST = 1 << 30 }; /* bytes of one that is read: the ceiling of the text below */
+
+/* Appends all of it; of a run that has none yet, nothing. */
+MUST_CHECK int journal_load(const struct rundir *rundir, struct buf *text, struct error *err);
+/* The line at *at, which moves behind it; false where none is whole any more: the last may be
+ * being written, or cut by a crash. It has no terminator. */
+bool journal_next(const struct buf *text, size_t *at, const char **line, size_t *n);
+
 #endif

@@ -23,8 +23,6 @@
 #include "store/owner.h"
 #include "store/sharing.h"
 
-enum { DEMAND_MOST = 16 * 1024 * 1024 };
-
 struct ledger {
     sqlite3 *db;
     char *home;
@@ -389,7 +387,7 @@ int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *e
 
 static int enter_since(struct ledger *ledger, uint64_t run, const struct demand *demand,
                        double since, struct error *err) {
-    AUTO(buf) text = BUF_INIT(DEMAND_MOST);
+    AUTO(buf) text = BUF_INIT(DEMAND_TEXT_MOST);
     sqlite3_stmt *statement;
 
     if (demand_write(demand, &text, err) || ledger_forget(ledger, run, err) ||

@@ -84,6 +84,10 @@ static uint64_t skip_gaps(struct logindex *index, uint64_t from, uint64_t to,
 
 enum key { BY_TIME, BY_OFFSET };
 
+static uint64_t key_of(const struct logindex_entry *entry, enum key key) {
+    return key == BY_TIME ? (uint64_t)entry->time_us : entry->offset;
+}
+
 /* The first record that is no gap and whose key is not below the bound. */
 static uint64_t lower_bound(struct logindex *index, enum key key, uint64_t bound) {
     struct logindex_entry entry;
@@ -94,9 +98,8 @@ static uint64_t lower_bound(struct logindex *index, enum key key, uint64_t bound
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
         const uint64_t at = skip_gaps(index, middle, high, &entry);
-        const uint64_t value = key == BY_TIME ? (uint64_t)entry.time_us : entry.offset;
 
-        if (at == high || value >= bound)
+        if (at == high || key_of(&entry, key) >= bound)
             high = middle;
         else
             low = at + 1;

@@ -9,14 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "store/artifact.h"
+#include "store/journal.h"
 #include "store/models_dump.h"
 
 enum {
     BUSY_MS = 5000,
-    VERSION = 1, /* of the tables */
-    JOURNAL_MOST = 1 << 30
+    VERSION = 1 /* of the tables */
 };
 
 struct models {
@@ -170,7 +169,7 @@ static bool may_have_artifacts(const struct rundir *rundir) {
     AUTO(buf) text = BUF_INIT(JOURNAL_MOST);
     struct error err;
 
-    return file_read(rundir->journal, &text, &err) == 0 &&
+    return journal_load(rundir, &text, &err) == 0 && text.len > 0 &&
            memmem(text.data, text.len, event, sizeof event - 1);
 }
 
@@ -568,17 +567,20 @@ int models_looked(struct models *models, struct arena *arena, uint64_t **runs, s
                   struct error *err) {
     VEC(uint64_t) found = { 0 };
     sqlite3_stmt *statement;
-    int code;
+    int code, status;
 
     if (prepare(models, "SELECT run FROM models_looked ORDER BY run", NULL, 0, &statement, err))
         return -1;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW)
         *VEC_PUSH(&found) = (uint64_t)sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
-    *runs = arena_copy(arena, found.items, found.len * sizeof *found.items);
-    *n = found.len;
+    status = code == SQLITE_DONE ? 0 : fail(models, code, err);
+    if (status == 0) {
+        *runs = arena_copy(arena, found.items, found.len * sizeof *found.items);
+        *n = found.len;
+    }
     VEC_RELEASE(&found);
-    return code == SQLITE_DONE ? 0 : fail(models, code, err);
+    return status;
 }
 
 int models_mark_looked(struct models *models, const uint64_t *runs, size_t n, struct error *err) {

@@ -15,23 +15,40 @@ enum {
     DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
     COPY_PIECE = 128 * 1024,
     COPY_AT_ONCE = 64 << 20,
-    PART_NAME = 48
+    PART_NAME = 48,
+    STEP_ROOM = NAME_MAX + 2 /* bytes of a part of a path; one more than any name has */
 };
+
+/* Says by errno why a path below outputs/, or all of it (""), is not reached. One that leads
+ * through a file or a link, or is too long, leads to nothing. Descriptors are free again a moment
+ * later, so that having none is no limit of ours. */
+static int path_failed(const struct rundir *rundir, const char *path, struct error *err) {
+    const int errnum = errno;
+
+    if (path[0])
+        error_set_errno(err, errnum, "outputs/%.300s of run %s", path, rundir->id);
+    else
+        error_set_errno(err, errnum, "cannot read the outputs of run %s", rundir->id);
+    if (errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG)
+        err->code = ERROR_NOT_FOUND;
+    if (errnum == EMFILE || errnum == ENFILE)
+        err->code = ERROR_UNAVAILABLE;
+    return -1;
+}
 
 static int open_outputs(const struct rundir *rundir, struct error *err) {
     int fd = open(rundir->outputs, DIRECTORY);
 
-    if (fd < 0)
-        error_set_errno(err, errno, "cannot read the outputs of run %s", rundir->id);
-    return fd;
+    return fd < 0 ? path_failed(rundir, "", err) : fd;
 }
 
 /* ---- paths ---- */
 
 /* The next part of a path into `part`; the rest of the path, or NULL at its end. Parts that mean
- * the same directory are left out. */
-static const char *next_part(const char *path, char part[static NAME_MAX + 1]) {
-    size_t n;
+ * the same directory are left out. One that is too long is cut to what is too long still, so that
+ * who opens it is told ENAMETOOLONG, and never gets a file whose name only begins alike. */
+static const char *next_part(const char *path, char part[static STEP_ROOM]) {
+    size_t n, kept;
 
     for (;; path += n) {
         path += strspn(path, "/");
@@ -41,16 +58,15 @@ static const char *next_part(const char *path, char part[static NAME_MAX + 1]) {
         if (!(n == 1 && path[0] == '.'))
             break;
     }
-    if (n > NAME_MAX)
-        n = NAME_MAX; /* there is no file of that name */
-    memcpy(part, path, n);
-    part[n] = '\0';
+    kept = n < STEP_ROOM ? n : STEP_ROOM - 1;
+    memcpy(part, path, kept);
+    part[kept] = '\0';
     return path + n;
 }
 
 /* Whether a path, seen from `depth` directories below outputs/, stays inside of it. */
 static bool stays_inside(const char *path, int depth) {
-    char part[NAME_MAX + 1];
+    char part[STEP_ROOM];
 
     if (path[0] == '/')
         return false;
@@ -94,8 +110,7 @@ static int walk_entry(struct walk *walk, int parent, const char *name, size_t le
         return error_set(walk->err, ERROR_EXHAUSTED, "a path in the outputs of run %s is too long",
                          walk->rundir->id);
     if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0
-                               : error_set_errno(walk->err, errno, "outputs/%.300s", walk->path);
+        return errno == ENOENT ? 0 : path_failed(walk->rundir, walk->path, walk->err);
     if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
         add(walk, parent, name, &st);
     if (!S_ISDIR(st.st_mode))
@@ -106,8 +121,7 @@ static int walk_entry(struct walk *walk, int parent, const char *name, size_t le
                          walk->rundir->id, OUTPUTS_DEPTH_MOST);
     fd = openat(parent, name, DIRECTORY);
     if (fd < 0)
-        return errno == ENOENT ? 0
-                               : error_set_errno(walk->err, errno, "outputs/%.300s", walk->path);
+        return errno == ENOENT ? 0 : path_failed(walk->rundir, walk->path, walk->err);
     return walk_directory(walk, fd, len + n, depth + 1);
 }
 
@@ -119,16 +133,20 @@ static int walk_directory(struct walk *walk, int fd, size_t len, int depth) {
 
     if (!dir)
         abort();
-    while (status == 0 && (entry = readdir(dir)))
+    for (errno = 0; status == 0 && (entry = readdir(dir)); errno = 0)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             status = walk_entry(walk, dirfd(dir), entry->d_name, len, depth);
+    if (status == 0 && errno) {
+        walk->path[len] = '\0';
+        status = path_failed(walk->rundir, walk->path, walk->err);
+    }
     closedir(dir);
     return status;
 }
 
 /* Goes down to a path of the user's part by part, and lists what is there. */
 static int walk_path(struct walk *walk, int fd, const char *path) {
-    char part[NAME_MAX + 1], next[NAME_MAX + 1];
+    char part[STEP_ROOM], next[STEP_ROOM];
     const char *given = path;
     size_t len = 0;
     int depth = 0, status, below;
@@ -144,13 +162,13 @@ static int walk_path(struct walk *walk, int fd, const char *path) {
         below = openat(fd, part, DIRECTORY);
         close(fd);
         if (below < 0)
-            return error_set_errno(walk->err, errno, "outputs/%.300s", given);
+            return path_failed(walk->rundir, given, walk->err);
         fd = below;
         depth++;
         memcpy(part, next, sizeof part);
     }
     if (faccessat(fd, part, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-        status = error_set_errno(walk->err, errno, "outputs/%.300s", given);
+        status = path_failed(walk->rundir, given, walk->err);
     } else {
         status = walk_entry(walk, fd, part, len, depth);
     }
@@ -159,7 +177,7 @@ static int walk_path(struct walk *walk, int fd, const char *path) {
 }
 
 static bool names_parent(const char *path) {
-    char part[NAME_MAX + 1];
+    char part[STEP_ROOM];
 
     while ((path = next_part(path, part)))
         if (strcmp(part, "..") == 0)
@@ -218,9 +236,9 @@ struct copying {
 
 /* Opens the directory that holds a path, below fd; missing ones are made where that is asked.
  * *name is the last part. Returns -1 with errno. */
-static int open_parent(int fd, const char *path, bool make, char name[static NAME_MAX + 1],
+static int open_parent(int fd, const char *path, bool make, char name[static STEP_ROOM],
                        int *depth) {
-    char next[NAME_MAX + 1];
+    char next[STEP_ROOM];
     int at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
     *depth = 0;
@@ -246,7 +264,7 @@ static int open_parent(int fd, const char *path, bool make, char name[static NAM
 }
 
 int outputs_open(const struct rundir *rundir, const char *path, struct error *err) {
-    char name[NAME_MAX + 1];
+    char name[STEP_ROOM];
     int depth, parent = -1, fd = -1, from = open_outputs(rundir, err);
     struct stat st;
 
@@ -255,9 +273,9 @@ int outputs_open(const struct rundir *rundir, const char *path, struct error *er
     parent = open_parent(from, path, false, name, &depth);
     if (parent >= 0)
         fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        error_set_errno(err, errno, "outputs/%.300s of run %s", path, rundir->id);
-    else if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+    if (fd < 0) {
+        path_failed(rundir, path, err);
+    } else if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         error_set(err, ERROR_NOT_FOUND, "outputs/%.300s of run %s is not a file any more", path,
                   rundir->id);
         close(fd);
@@ -276,7 +294,7 @@ static int copy_failed(const struct copying *copying, const struct output *outpu
 
 /* Fails where the destination has a file of that path already. */
 static int check_free(const struct copying *copying, const struct output *output) {
-    char name[NAME_MAX + 1];
+    char name[STEP_ROOM];
     int depth, at = open_parent(copying->to, output->path + copying->strip, false, name, &depth);
     struct stat st;
     bool is_there;
@@ -398,7 +416,7 @@ static int depth_in_copy(const struct copying *copying, const struct output *out
 
 /* *left_out grows by a link that would lead out. */
 static int copy_one(const struct copying *copying, const struct output *output, size_t *left_out) {
-    char name[NAME_MAX + 1];
+    char name[STEP_ROOM];
     int depth, source, at, status = -1, errnum;
 
     source = open_parent(copying->from, output->path, false, name, &depth);

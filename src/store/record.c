@@ -5,17 +5,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "codec/json.h"
 #include "codec/json_read.h"
 #include "store/host.h"
+#include "store/journal.h"
 
-enum {
-    JOURNAL_MAX = 1 << 30,
-    TASKS_MAX_READ = 1000000,
-    ATTEMPTS_MAX_READ = 2000,
-    TRACKED_BYTES_MAX = 1 << 20
-};
+enum { TASKS_MAX_READ = 1000000, ATTEMPTS_MAX_READ = 2000, TRACKED_BYTES_MAX = 1 << 20 };
 
 #define SECONDS_MOST 1e10 /* three hundred years */
 
@@ -339,14 +334,14 @@ static struct tracked_value *tracked_place(struct run_record *record, struct tra
 
 static bool track(struct run_record *record, struct tracked *tracked, const char *key,
                   const struct node *value) {
-    struct tracked_value *place = tracked_place(record, tracked, key);
     AUTO(buf) text = BUF_INIT(TRACKED_BYTES_MAX);
+    struct tracked_value *place;
     struct json json;
     struct error err;
 
     json_init(&json, JSON_COMPACT, json_to_buf, &text);
     json_node(&json, value);
-    if (json_finish(&json, &err) || !place)
+    if (json_finish(&json, &err) || !(place = tracked_place(record, tracked, key)))
         return false;
     place->json = arena_text(&record->arena, text.data, text.len);
     return true;
@@ -430,20 +425,15 @@ void record_feed(struct run_record *record, const char *line, size_t n, const ch
 }
 
 int record_read(struct run_record *record, const struct rundir *rundir, struct error *err) {
-    AUTO(buf) text = BUF_INIT(JOURNAL_MAX);
-    const char *notice;
+    AUTO(buf) text = BUF_INIT(JOURNAL_MOST);
+    const char *line, *notice;
+    size_t at = 0, n;
 
-    if (file_read(rundir->journal, &text, err) && err->code != ERROR_NOT_FOUND)
+    if (journal_load(rundir, &text, err))
         return -1;
     record_init(record, rundir);
-    for (size_t at = 0; at < text.len;) {
-        const char *end = memchr(text.data + at, '\n', text.len - at);
-
-        if (!end)
-            break; /* being written, or cut by a crash */
-        record_feed(record, text.data + at, (size_t)(end - text.data) - at, &notice);
-        at = (size_t)(end - text.data) + 1;
-    }
+    while (journal_next(&text, &at, &line, &n))
+        record_feed(record, line, n, &notice);
     return 0;
 }
 

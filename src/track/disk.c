@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "track/wal.h"
 
 static int real_open(int directory, const char *name, int flags) {
     return openat(directory, name, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -71,4 +74,20 @@ ssize_t disk_read(int fd, void *out, size_t n, uint64_t offset) {
         got += (size_t)more;
     }
     return (ssize_t)got;
+}
+
+int disk_read_log(int fd, struct bytes *out, struct error *err) {
+    struct stat st;
+    ssize_t n = -1;
+
+    if (fstat(fd, &st) == 0) {
+        if (st.st_size > WAL_PAYLOAD_MOST)
+            return error_set(err, ERROR_IO,
+                             "the log of series is damaged: it is larger than any that is written");
+        n = disk_read(fd, bytes_reserve(out, (size_t)st.st_size + 1), (size_t)st.st_size, 0);
+    }
+    if (n < 0)
+        return error_set_errno(err, errno, "cannot read the log of series");
+    out->len += (size_t)n;
+    return 0;
 }

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "track/disk.h"
@@ -70,20 +69,15 @@ static const struct wal_visitor into_reader = {
     .point = on_point,
 };
 
-static int read_log(struct reading *reading, struct bytes *log) {
+static int read_log(const struct reading *reading, struct bytes *log) {
     const int fd = openat(reading->directory, "wal", O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    ssize_t n = -1;
+    int status;
 
     if (fd < 0)
         return error_set_errno(reading->err, errno, "cannot open the log of series");
-    if (fstat(fd, &st) == 0 && st.st_size <= WAL_PAYLOAD_MOST)
-        n = disk_read(fd, bytes_reserve(log, (size_t)st.st_size + 1), (size_t)st.st_size, 0);
+    status = disk_read_log(fd, log, reading->err);
     close(fd);
-    if (n < 0)
-        return error_set_errno(reading->err, errno, "cannot read the log of series");
-    log->len = (size_t)n;
-    return 0;
+    return status;
 }
 
 static int read_store(struct reading *reading) {

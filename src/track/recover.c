@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "track/store.h"
@@ -126,21 +125,17 @@ static int trust_log(struct series_store *store, const unsigned char *log, size_
 static int read_log(struct series_store *store, struct error *err) {
     struct recovery recovery = { .store = store, .err = err };
     struct bytes log = { 0 };
-    struct stat st;
-    ssize_t n = -1;
 
-    if (fstat(store->wal, &st) == 0 && st.st_size <= WAL_PAYLOAD_MOST)
-        n = disk_read(store->wal, bytes_reserve(&log, (size_t)st.st_size + 1), (size_t)st.st_size,
-                      0);
-    if (n >= 0)
-        store->wal_length = wal_read(log.data, (size_t)n, &into_store, &recovery);
-    if (n < 0)
-        recovery.status = error_set_errno(err, errno, "cannot read %s/wal", store->path);
-    else if (recovery.status == 0 && (store->wal_length == 0 || !recovery.has_manifest))
+    if (disk_read_log(store->wal, &log, err)) {
+        bytes_release(&log);
+        return error_wrap(err, "%s", store->path);
+    }
+    store->wal_length = wal_read(log.data, log.len, &into_store, &recovery);
+    if (recovery.status == 0 && (store->wal_length == 0 || !recovery.has_manifest))
         recovery.status =
             error_set(err, ERROR_IO, "%s/wal is damaged, or of another version", store->path);
     if (recovery.status == 0)
-        recovery.status = trust_log(store, log.data, (size_t)n, err);
+        recovery.status = trust_log(store, log.data, log.len, err);
     bytes_release(&log);
     return recovery.status;
 }

@@ -675,6 +675,15 @@ def test_no_path_leads_out_of_the_outputs(stage, path):
     assert out == "" and err.startswith("myelin: ")
 
 
+@pytest.mark.parametrize("path", ["{name}x", "{name}x/y", "d/{name}x"])
+def test_a_name_that_is_too_long_is_not_taken_for_the_file_that_begins_alike(stage, path):
+    name = "n" * 255
+    run = finished(stage, f'cd "$POLYAXON_RUN_OUTPUTS_PATH" && mkdir d && touch {name} d/{name}')
+    assert len(told(stage, "outputs", run, name, f"d/{name}")) == 2
+    out, err = call(stage, "outputs", run, path.format(name=name), "--json", status=1)
+    assert out == "" and "File name too long" in err
+
+
 def test_a_copy_does_not_follow_links_of_its_target(stage):
     run = finished(stage, LEAVE)
     target, elsewhere = stage.directory / "result", stage.directory / "elsewhere"

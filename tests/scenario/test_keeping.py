@@ -479,21 +479,62 @@ def test_gc_never_removes_what_goes_on_or_is_aliased_or_shared(stage):
     assert going(stage, "--keep", "0") == [5, 6]
 
 
+def make_leftovers(*paths):
+    for path in paths:
+        (path / "outputs").mkdir(parents=True)
+        (path / "outputs" / "f").write_text("x" * 10000)
+        os.utime(path, (0, 0))
+
+
 def test_gc_removes_what_interrupted_work_has_left(stage):
     quick(stage, 1)
     left = [stage.home / "import.abcdef", stage.home / "runs" / "7"]
+    make_leftovers(*left)
     for path in left:
-        (path / "outputs").mkdir(parents=True)
-        (path / "outputs" / "f").write_text("x" * 10000)
+        os.utime(path)
     assert going(stage) == [] and stage.json("gc")["leftovers"] == [], "who made them may be at work"
     for path in left:
         os.utime(path, (0, 0))
-    assert [entry["path"] for entry in stage.json("gc")["leftovers"]] == list(map(str, left))
+    found = stage.json("gc")["leftovers"]
+    assert [(entry["path"], entry["outcome"]) for entry in found] == [(str(path), "would be removed") for path in left]
     assert all(path.exists() for path in left)
     out = stage.myelin("gc", "--yes").out
     assert "an import that was cut short" in out and "a run that never began" in out
     assert not any(path.exists() for path in left) and ids(stage) == [1]
     assert quick(stage, 1) == 8, "an id is not given again"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may remove all")
+def test_gc_does_not_say_that_it_removed_what_stays(stage):
+    quick(stage, 1)
+    left = [stage.home / "import.abcdef", stage.home / "runs" / "7"]
+    make_leftovers(*left)
+    (stage.home / "runs").chmod(0o555)
+    try:
+        ended = stage.myelin("gc", "--yes", status=1)
+        assert f"removed {left[0]}, " in ended.out and str(left[1]) not in ended.out and "runs/7" in ended.err
+        os.utime(left[1], (0, 0))
+        ended = stage.myelin("gc", "--yes", "--json", status=1)
+    finally:
+        (stage.home / "runs").chmod(0o755)
+    (entry,) = json.loads(ended.out)["leftovers"]
+    assert entry["path"] == str(left[1]) and entry["outcome"] == "refused" and entry["error"] and ended.err == ""
+
+
+def test_an_interrupt_keeps_gc_from_removing_what_is_left(stage):
+    quick(stage, 1)
+    left = [stage.home / "import.abcdef", stage.home / "runs" / "7"]
+    make_leftovers(*left)
+
+    def interrupted():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        os.kill(os.getpid(), signal.SIGINT)
+
+    process = stage.scenario.start("gc", "--yes", preexec_fn=interrupted)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and all(path.exists() for path in left)
+    for path in left:
+        assert f"'{path}' is not removed: interrupted before" in err.decode() and str(path) not in out.decode()
 
 
 def test_gc_that_is_killed_leaves_whole_runs(stage):

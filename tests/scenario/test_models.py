@@ -125,6 +125,21 @@ def test_a_path_that_leaves_the_outputs_is_refused_with_a_sentence(stage, path):
     assert stage.models() == []
 
 
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read all")
+def test_a_model_that_cannot_be_read_gets_its_version_when_it_can(stage):
+    run, ended = stage.train("printf abc >net.bin; chmod 0 net.bin; printf x >one", model(), {"name": "one", "path": "one"})
+    assert "artifacts are not recorded yet: outputs/net.bin of run 1: Permission denied" in ended.err
+    for _ in range(2):
+        assert stage.models() == []
+        assert "Permission denied" in stage.myelin("model", "ls").err
+        shown = stage.myelin("outputs", run, "--artifacts", "--json")
+        net, one = json.loads(shown.out)
+        assert net["problem"] is None and net["sha256"] is None and one["sha256"] == sha256(b"x")
+        assert "not all recorded: outputs/net.bin of run 1: Permission denied" in shown.err
+    (stage.home / "runs" / "1" / "outputs" / "net.bin").chmod(0o644)
+    assert stage.models() == [("net", 1, 1, [])]
+
+
 def test_a_model_whose_name_cannot_be_said_gets_no_version(stage):
     run, ended = stage.train("printf x >net.bin", model("a:b"))
     assert "cannot be the name of a model" in ended.err and stage.models() == []

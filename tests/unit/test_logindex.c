@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -142,6 +143,24 @@ static void without_an_index_there_is_no_record(void **unused) {
     logindex_close(&index);
 }
 
+/* A directory has a size, and no bytes that can be read. */
+static void an_index_that_cannot_be_read_has_no_record(void **unused) {
+    struct logindex_entry entry;
+    struct logindex index;
+    char path[128];
+    uint64_t found;
+
+    (void)unused;
+    snprintf(path, sizeof path, "%s/dir.idx", directory);
+    assert_int_equal(mkdir(path, 0700), 0);
+    logindex_open(&index, directory, "dir");
+    assert_false(logindex_get(&index, 0, &entry));
+    assert_int_equal(logindex_find_time(&index, 5), index.n);
+    assert_false(logindex_find_offset(&index, 5, &found));
+    logindex_close(&index);
+    assert_int_equal(rmdir(path), 0);
+}
+
 /* ---- reading a log by its index ---- */
 
 static void pieces_carry_their_times_and_gaps(void **unused) {
@@ -259,6 +278,7 @@ int main(void) {
         cmocka_unit_test(searches_find_what_a_walk_finds),
         cmocka_unit_test(a_cut_last_record_is_none),
         cmocka_unit_test(without_an_index_there_is_no_record),
+        cmocka_unit_test(an_index_that_cannot_be_read_has_no_record),
         cmocka_unit_test(pieces_carry_their_times_and_gaps),
         cmocka_unit_test(where_times_do_not_matter_only_gaps_part_the_bytes),
         cmocka_unit_test(a_tail_has_that_many_lines),

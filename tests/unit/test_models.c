@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <limits.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -189,25 +191,54 @@ static void processes_at_once_never_share_a_number(void **state) {
     models_close(models);
 }
 
+/* A view in place of the table has rows that can be asked for, and not read. */
+static void runs_that_cannot_be_read_are_none(void **state) {
+    const struct home *home = *state;
+    struct models *models = opened(home);
+    AUTO(arena) arena = ARENA_INIT;
+    uint64_t *runs = NULL;
+    char path[128];
+    struct error err;
+    sqlite3 *db;
+    size_t n = 7;
+
+    snprintf(path, sizeof path, "%s/myelin.db", home->path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP TABLE models_looked; CREATE VIEW models_looked (run) AS "
+                                  "SELECT 1 UNION ALL SELECT abs(-9223372036854775808)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(models_looked(models, &arena, &runs, &n, &err), -1);
+    assert_null(runs);
+    assert_int_equal(n, 7);
+    models_close(models);
+}
+
 /* ---- taking stock ---- */
 
-static struct rundir run_with_model(struct home *home) {
+static struct rundir run_with_model_at(struct home *home, const char *logged) {
     static const char journal[] =
         "{\"seq\": 1, \"event\": \"created\", \"uuid\": \"u\", \"counts\": {\"master\": 1}}\n"
         "{\"seq\": 2, \"event\": \"tracked\", \"kind\": \"artifact\", \"values\": {\"name\": "
-        "\"net\", \"type\": \"model\", \"path\": \"net.bin\"}}\n"
+        "\"net\", \"type\": \"model\", \"path\": \"%s\"}}\n"
         "{\"seq\": 3, \"event\": \"status\", \"status\": \"succeeded\"}\n";
     const struct rundir rundir = home_run(home);
     char path[PATH_MAX];
     FILE *file;
 
-    home_write(&rundir, "events.jsonl", journal);
+    home_write(&rundir, "events.jsonl", arena_printf(&home->arena, journal, logged));
     snprintf(path, sizeof path, "%s/net.bin", rundir.outputs);
     file = fopen(path, "w");
     assert_non_null(file);
     fputs("abc", file);
     fclose(file);
     return rundir;
+}
+
+static struct rundir run_with_model(struct home *home) {
+    return run_with_model_at(home, "net.bin");
 }
 
 static struct artifact only_artifact(struct home *home, const struct rundir *rundir) {
@@ -223,19 +254,33 @@ static struct artifact only_artifact(struct home *home, const struct rundir *run
     return artifacts.list[0];
 }
 
-/* As a supervisor does. */
-static void take_stock(const struct rundir *rundir, uint64_t bytes_most) {
+/* As a supervisor does, that can open so many files more. */
+static int take_stock_with(const struct rundir *rundir, uint64_t bytes_most, rlim_t descriptors,
+                           struct error *err) {
     const struct inventory_terms terms = { .bytes_most = bytes_most };
+    struct rlimit before, limit;
     struct run_record record;
     struct journal journal;
-    struct error err;
+    int status;
 
-    if (record_read(&record, rundir, &err) ||
-        journal_reopen(&journal, rundir, record.seq, record.elapsed_s, &err) ||
-        inventory_take(&record, &journal, &terms, &err))
-        fail_msg("%s", err.message);
+    if (record_read(&record, rundir, err) ||
+        journal_reopen(&journal, rundir, record.seq, record.elapsed_s, err))
+        fail_msg("%s", err->message);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = (struct rlimit){ (rlim_t)journal.fd + 1 + descriptors, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    status = inventory_take(&record, &journal, &terms, err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     journal_close(&journal);
     record_release(&record);
+    return status;
+}
+
+static void take_stock(const struct rundir *rundir, uint64_t bytes_most) {
+    struct error err;
+
+    if (take_stock_with(rundir, bytes_most, 100, &err))
+        fail_msg("%s", err.message);
 }
 
 static void what_is_too_large_at_the_end_is_left_to_who_looks(void **state) {
@@ -267,6 +312,40 @@ static void stock_is_taken_once(void **state) {
     assert_int_equal(stat(rundir.journal, &after), 0);
     assert_int_equal(before.st_size, after.st_size);
     assert_int_equal(only_artifact(*state, &rundir).version, 1);
+}
+
+static void what_cannot_be_read_at_the_moment_is_left_to_who_looks(void **state) {
+    const struct rundir rundir = run_with_model(*state);
+
+    for (rlim_t n = 0; n < 3; n++)
+        for (int bounded = 0; bounded < 2; bounded++) {
+            struct artifact artifact;
+            struct error err;
+
+            assert_int_equal(take_stock_with(&rundir, bounded ? 1000 : UINT64_MAX, n, &err), -1);
+            artifact = only_artifact(*state, &rundir);
+            assert_null(artifact.problem);
+            assert_null(artifact.sha256);
+        }
+    take_stock(&rundir, UINT64_MAX);
+    assert_int_equal(only_artifact(*state, &rundir).version, 1);
+}
+
+static void a_path_that_leads_to_nothing_is_refused_for_ever(void **state) {
+    char longer[300] = "";
+    const char *const paths[] = { "", "missing", "..", "/etc/passwd", "net.bin/x", longer };
+
+    memset(longer, 'n', sizeof longer - 1);
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        const struct rundir rundir = run_with_model_at(*state, paths[i]);
+        struct error err;
+        bool is_done;
+
+        take_stock(&rundir, 1000);
+        assert_non_null(only_artifact(*state, &rundir).problem);
+        assert_int_equal(inventory_settle(&rundir, &is_done, &err), 0);
+        assert_true(is_done);
+    }
 }
 
 /* ---- the dump ---- */
@@ -341,9 +420,14 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_number_is_never_given_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_at_once_never_share_a_number, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_that_cannot_be_read_are_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_too_large_at_the_end_is_left_to_who_looks, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(stock_is_taken_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_at_the_moment_is_left_to_who_looks,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_path_that_leads_to_nothing_is_refused_for_ever, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_is_dumped_is_read_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dump_that_makes_no_sense_is_an_error, set_up, tear_down),
     };

@@ -281,6 +281,50 @@ static void members_of_a_wrong_kind_are_as_if_missing(void **state) {
     record_release(&record);
 }
 
+/* ---- what tasks say of the run ---- */
+
+/* A line in which XXX stands for a text of two megabytes. */
+static void feed_long(struct run_record *record, const char *line) {
+    enum { LONG = 2 << 20 };
+    AUTO(buf) text = BUF_INIT(LONG + 1000);
+    const char *hole = strstr(line, "XXX"), *notice;
+    struct error err;
+
+    assert_int_equal(buf_printf(&text, &err, "%.*s%*s%s", (int)(hole - line), line, LONG, "",
+                                hole + strlen("XXX")),
+                     0);
+    record_feed(record, text.data, text.len, &notice);
+}
+
+static void a_value_that_is_too_long_is_none(void **state) {
+    static const char *const lines[] = {
+        AT("2", "1") "\"event\": \"tracked\", \"kind\": \"params\", \"values\": {\"p\": \"XXX\"}}",
+        AT("2",
+           "1") "\"event\": \"tracked\", \"kind\": \"artifact\", \"values\": {\"name\": \"a\", "
+                "\"path\": \"XXX\"}}",
+        AT("2", "1") "\"event\": \"artifact\", \"name\": \"a\", \"problem\": \"XXX\"}",
+    };
+    struct run_record record;
+
+    (void)state;
+    make_record(&record, 1);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        feed_long(&record, lines[i]);
+        assert_int_equal(record.bad_lines, i + 1);
+    }
+    for (int kind = 0; kind < TRACKED_KINDS; kind++)
+        assert_int_equal(record.tracked[kind].n, 0);
+    assert_int_equal(record.found.n, 0);
+
+    /* The one before stays. */
+    feed(&record,
+         AT("3", "1") "\"event\": \"tracked\", \"kind\": \"params\", \"values\": {\"p\": 1}}");
+    feed_long(&record, lines[0]);
+    assert_int_equal(record.tracked[TRACKED_PARAMS].n, 1);
+    assert_string_equal(record.tracked[TRACKED_PARAMS].values[0].json, "1");
+    record_release(&record);
+}
+
 /* ---- attempts ---- */
 
 #define TRY(attempt, elapsed) AT("1", elapsed) "\"attempt\": " attempt ", "
@@ -459,6 +503,7 @@ int main(void) {
         cmocka_unit_test(a_task_whose_end_no_line_tells_ended_with_the_run),
         cmocka_unit_test(lines_that_are_none_are_counted_and_change_nothing),
         cmocka_unit_test(members_of_a_wrong_kind_are_as_if_missing),
+        cmocka_unit_test(a_value_that_is_too_long_is_none),
         cmocka_unit_test(how_each_attempt_ended_is_kept),
         cmocka_unit_test(a_new_attempt_starts_with_tasks_of_which_nothing_is_known),
         cmocka_unit_test(a_run_that_ends_between_two_attempts_leaves_the_first_as_it_was),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -11,6 +13,7 @@
 #include "storing.h"
 #include "track/query.h"
 #include "track/series.h"
+#include "track/wal.h"
 
 static struct dice dice;
 static struct error err;
@@ -372,6 +375,25 @@ static void a_store_that_was_never_made_is_not_found(void **state) {
     assert_int_equal(err.code, ERROR_NOT_FOUND);
 }
 
+static void a_log_that_is_too_large_is_said_to_be(void **state) {
+    struct series_store *store = open_store(NULL);
+    struct series_reader *reader = NULL;
+    char path[128];
+
+    (void)state;
+    series_store_close(store);
+    snprintf(path, sizeof path, "%s/wal", directory);
+    assert_int_equal(truncate(path, (off_t)WAL_PAYLOAD_MOST + 1), 0);
+    errno = EPERM;
+    assert_int_equal(series_reader_open(directory, &reader, &err), -1);
+    assert_int_equal(err.code, ERROR_IO);
+    assert_non_null(strstr(err.message, "larger than any"));
+    errno = EPERM;
+    assert_int_equal(series_store_open(directory, NULL, &store, &err), -1);
+    assert_int_equal(err.code, ERROR_IO);
+    assert_non_null(strstr(err.message, "larger than any"));
+}
+
 static void a_reader_sees_a_prefix_while_somebody_writes(void **state) {
     struct series_store *store = open_store(&small);
     const uint32_t id = find(store, "loss", 0, 0);
@@ -441,6 +463,7 @@ int main(void) {
         CASE(marks_hold_from_their_commit_on),
         CASE(there_is_one_writer_at_a_time),
         CASE(a_store_that_was_never_made_is_not_found),
+        CASE(a_log_that_is_too_large_is_said_to_be),
         CASE(a_reader_sees_a_prefix_while_somebody_writes),
         CASE(memory_is_bounded_with_64_ranks_of_1000_names),
     };

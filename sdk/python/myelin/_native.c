@@ -124,7 +124,7 @@ static inline int is_step(PyObject *name) {
 
 /* Tells once for each name what is wrong with its value. -1 when warnings are errors. */
 static int warn_once(struct spool *self, PyObject *name, PyObject *value) {
-    PyObject *type, *why, *trace, *told;
+    PyObject *type, *why, *trace;
     int status;
 
     PyErr_Fetch(&type, &why, &trace);
@@ -134,14 +134,15 @@ static int warn_once(struct spool *self, PyObject *name, PyObject *value) {
     status = self->warned ? PySet_Contains(self->warned, name) : -1;
     if (status == 0 && PySet_GET_SIZE(self->warned) >= WARNINGS_MOST)
         status = 1;
-    if (status == 0 && PySet_Add(self->warned, name) == 0) {
-        told = PyUnicode_FromFormat("the value of '%U' is not a number (%s): it is not kept (%S)",
-                                    name, Py_TYPE(value)->tp_name, why ? why : Py_None);
-        status = told ? PyErr_WarnEx(PyExc_RuntimeWarning, PyUnicode_AsUTF8(told), 1) : -1;
-        Py_XDECREF(told);
-    } else if (status > 0) {
+    if (status == 0)
+        status =
+            PySet_Add(self->warned, name)
+                ? -1
+                : PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                   "the value of '%U' is not a number (%s): it is not kept (%S)",
+                                   name, Py_TYPE(value)->tp_name, why ? why : Py_None);
+    else if (status > 0)
         status = 0;
-    }
     Py_XDECREF(type);
     Py_XDECREF(why);
     Py_XDECREF(trace);
@@ -247,6 +248,26 @@ static void batch_log(const struct batch *batch, struct spool *self, int64_t ste
 
 /* ---- methods */
 
+static inline Py_ssize_t count_of(PyObject *names) {
+    return names ? PyTuple_GET_SIZE(names) : 0;
+}
+
+static inline int add_keywords(struct batch *batch, struct spool *self, PyObject *const *values,
+                               PyObject *names, int64_t *step) {
+    const Py_ssize_t n = count_of(names);
+    int status = 0;
+
+    for (Py_ssize_t i = 0; i < n && status == 0; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+
+        if (is_step(name))
+            status = step_from(values[i], step);
+        else
+            status = batch_add(batch, self, name, values[i]);
+    }
+    return status;
+}
+
 /* A dictionary may change while values are asked for: they are Python code. */
 static int add_dictionary(struct batch *batch, struct spool *self, PyObject *items) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
@@ -282,7 +303,6 @@ static PyObject *items_of(PyObject *metrics) {
 
 static int log_dictionary(struct spool *self, PyObject *metrics, PyObject *const *values,
                           PyObject *names) {
-    const Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
     struct batch batch;
     int64_t step = MYELIN_AUTO;
     PyObject *items;
@@ -291,16 +311,10 @@ static int log_dictionary(struct spool *self, PyObject *metrics, PyObject *const
     items = items_of(metrics);
     if (!items)
         return -1;
-    if (batch_open(&batch, (size_t)(PyList_GET_SIZE(items) + n)) == 0) {
+    if (batch_open(&batch, (size_t)(PyList_GET_SIZE(items) + count_of(names))) == 0) {
         status = add_dictionary(&batch, self, items);
-        for (Py_ssize_t i = 0; i < n && status == 0; i++) {
-            PyObject *name = PyTuple_GET_ITEM(names, i);
-
-            if (is_step(name))
-                status = step_from(values[i], &step);
-            else
-                status = batch_add(&batch, self, name, values[i]);
-        }
+        if (status == 0)
+            status = add_keywords(&batch, self, values, names, &step);
         if (status == 0)
             batch_log(&batch, self, step);
         batch_close(&batch);
@@ -310,21 +324,13 @@ static int log_dictionary(struct spool *self, PyObject *metrics, PyObject *const
 }
 
 static int log_keywords(struct spool *self, PyObject *const *values, PyObject *names) {
-    const Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
     struct batch batch;
     int64_t step = MYELIN_AUTO;
-    int status = 0;
+    int status;
 
-    if (batch_open(&batch, (size_t)n))
+    if (batch_open(&batch, (size_t)count_of(names)))
         return -1;
-    for (Py_ssize_t i = 0; i < n && status == 0; i++) {
-        PyObject *name = PyTuple_GET_ITEM(names, i);
-
-        if (is_step(name))
-            status = step_from(values[i], &step);
-        else
-            status = batch_add(&batch, self, name, values[i]);
-    }
+    status = add_keywords(&batch, self, values, names, &step);
     if (status == 0)
         batch_log(&batch, self, step);
     batch_close(&batch);

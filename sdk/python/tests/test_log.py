@@ -105,6 +105,18 @@ def test_what_is_no_number_is_counted_and_told_once_and_ends_nothing(stage):
     assert stage.spool().segments[-1].header.dropped == 8
 
 
+def test_a_name_that_is_no_text_of_utf_8_is_told_like_any_other(stage):
+    ended = stage.good("""
+        run = myelin.init()
+        for _ in range(2): run.log({"half \\ud800": "x"}, **{"\\udcff": None})
+        assert run.dropped == 4, run.dropped
+        run.log({"half \\ud800": 1.0})
+    """)
+    for name in ("half \\ud800", "\\udcff"):
+        assert ended.err.count("the value of '%s' is not a number" % name) == 1
+    assert stage.spool().series("half ?") == [(0, 1.0)]
+
+
 def test_an_interrupt_while_a_value_is_asked_for_is_not_swallowed(stage):
     stage.good("""
         run = myelin.init()
