@@ -24,7 +24,7 @@ INTRODUCTION = """\
 # What myelin says of a wrong file
 
 A mistake is told with its place, the reason and, where it can be known, what would be right. All mistakes of a file are
-told at once. Below are a dozen that are easily made: the file, what `myelin check` prints, and what polyaxon-schemas
+told at once, but for one that keeps it from being YAML at all: it is told alone. Below are a dozen that are easily made: the file, what `myelin check` prints, and what polyaxon-schemas
 0.6.1, the library that read these files for Polyaxon, says of the same file. Where it says "valid", the mistake shows
 only when the experiment runs, or never.
 """

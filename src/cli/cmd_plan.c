@@ -252,16 +252,16 @@ const struct command command_plan = {
     .name = "plan",
     .arguments = "[FILE]",
     .summary = "show the tasks that a polyaxonfile comes to",
-    .description = "Prints what would be started: roles, ranks and resources, tasks that are "
-                   "given the same on one line. Nothing is started, and no machine is asked. Notes "
-                   "say what of "
-                   "the file has no effect where it would run, or is lost there: on this machine, "
-                   "or on a cluster, with "
-                   "`--on kubernetes` or by the settings.\n"
-                   "\n"
-                   "Resources are shown as requests/limits; memory is in MiB. In the environment "
-                   "of a task, what is known only when it runs is shown as a symbol such as "
-                   "<worker.0.port>.",
+    .description =
+        "Prints what would be started: roles, ranks and resources, tasks that are "
+        "given the same on one line. Nothing is started, and the plan is the same on any "
+        "machine. Notes say what of the file has no effect where it would run, or is "
+        "lost there: on this machine, with the limits that it cannot enforce, or on a "
+        "cluster, with `--on kubernetes` or by the settings.\n"
+        "\n"
+        "Resources are shown as requests/limits; memory is in MiB. In the environment "
+        "of a task, what is known only when it runs is shown as a symbol such as "
+        "<worker.0.port>.",
     .options = options,
     .operand_kind = ARGUMENT_FILE,
     .examples = "myelin plan polyaxonfile.yml                  # the table\n"

@@ -492,7 +492,8 @@ const struct status_help launch_statuses[] = {
     { "126, 127", "a task's command cannot be executed, or was not found" },
     { "128+N", "the first failing task was ended by signal N" },
     { "125", "the file or the command line is wrong, or myelin itself failed" },
-    { "130", "the run was stopped, also while it waited" },
+    { "130",
+      "the run was stopped, also while it waited; or the terminal was closed and it goes on" },
     { "1", "of --dry-run: it would have to wait" },
     { 0 },
 };
