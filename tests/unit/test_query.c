@@ -152,6 +152,10 @@ static void a_time_that_leaves_out_the_end_is_a_span(void **state) {
     assert_true(fits_number("created_at:2026-02..2026-03", march + 86400));
     assert_true(fits_number("created_at:2026-03-01 00:00:01", march + 1));
     assert_true(fits_number("created_at:>=2026-03-01T00:00:00.5Z", march + 0.5));
+    assert_false(fits_number("created_at:2026-03-01 00:00", march + 60));
+    assert_true(fits_number("created_at:2026", march));
+    assert_false(fits_number("created_at:2026", march + 306 * 86400));
+    assert_true(fits_number("created_at:2026-03-01T02:00+02:00", march + 59));
     assert_true(fits_number("created_at:2026", march) && !fits_number("created_at:2025", march));
 }
 
