@@ -26,6 +26,16 @@ int64_t clock_monotonic_us(void) {
     return read_clock(CLOCK_BOOTTIME);
 }
 
+struct timeval clock_timeval(int64_t ms) {
+    return (struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+}
+
+void clock_pause_ms(int64_t ms) {
+    const struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+    nanosleep(&pause, NULL);
+}
+
 int64_t time_us(struct timespec moment) {
     return (int64_t)moment.tv_sec * US_PER_S + moment.tv_nsec / 1000;
 }

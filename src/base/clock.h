@@ -12,10 +12,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/time.h>
 #include <time.h>
 
 int64_t clock_wall_us(void); /* microseconds since 1970 */
 int64_t clock_monotonic_us(void);
+
+/* For the timers of the event loop. */
+struct timeval clock_timeval(int64_t ms);
+/* Sleeps so long, or until a signal comes. */
+void clock_pause_ms(int64_t ms);
 
 /* How much of the second is told: the number of digits. */
 enum time_detail {

@@ -194,6 +194,26 @@ static void what_is_no_moment_is_not_read(void **unused) {
     assert_int_equal(us, 7);
 }
 
+static void milliseconds_are_seconds_and_the_rest_in_microseconds(void **unused) {
+    static const int64_t rows[] = { 0, 1, 999, 1000, 1001, 59999, UINT32_MAX };
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct timeval at = clock_timeval(rows[i]);
+
+        assert_in_range(at.tv_usec, 0, 999999);
+        assert_int_equal(at.tv_sec * 1000 + at.tv_usec / 1000, rows[i]);
+    }
+}
+
+static void a_pause_lasts_as_long_as_it_says(void **unused) {
+    const int64_t before_us = clock_monotonic_us();
+
+    (void)unused;
+    clock_pause_ms(20);
+    assert_true(clock_monotonic_us() - before_us >= 20000);
+}
+
 static void a_signal_is_told_by_number_and_name(void **unused) {
     (void)unused;
     assert_string_equal(signal_text(SIGKILL).text, "signal 9 (SIGKILL)");
@@ -213,6 +233,8 @@ int main(void) {
         cmocka_unit_test(every_day_of_the_calendar_is_read_and_no_other),
         cmocka_unit_test(what_people_mistype_is_no_time),
         cmocka_unit_test(what_is_no_moment_is_not_read),
+        cmocka_unit_test(milliseconds_are_seconds_and_the_rest_in_microseconds),
+        cmocka_unit_test(a_pause_lasts_as_long_as_it_says),
         cmocka_unit_test(a_signal_is_told_by_number_and_name),
     };
 

@@ -9,6 +9,7 @@
 #include "backend/kubernetes/api_call.h"
 #include "backend/kubernetes/credential.h"
 #include "backend/kubernetes/status.h"
+#include "base/clock.h"
 #include "codec/json.h"
 #include "codec/json_read.h"
 
@@ -87,7 +88,7 @@ int api_query(const char *name, const char *value, struct buf *out, struct error
 /* ---- one try ---- */
 
 static void try_later(struct api_call *call, uint32_t wait_ms) {
-    const struct timeval wait = { wait_ms / 1000, (wait_ms % 1000) * 1000 };
+    const struct timeval wait = clock_timeval(wait_ms);
 
     event_add(call->step, &wait);
 }

@@ -135,7 +135,7 @@ static void look_at_sleep(struct pod_gang *g) {
 }
 
 static void look(struct pod_gang *g) {
-    const struct timeval again = { .tv_sec = LOOK_EVERY_MS / 1000 };
+    const struct timeval again = clock_timeval(LOOK_EVERY_MS);
 
     if (g->stage == STAGE_GONE)
         return;
@@ -412,7 +412,7 @@ void gang_go_on(struct pod_gang *g) {
 
 static int launch(struct backend *backend, const struct gang *gang, struct error *err) {
     struct pod_gang *g = (struct pod_gang *)backend;
-    const struct timeval soon = { .tv_sec = LOOK_EVERY_MS / 1000 };
+    const struct timeval soon = clock_timeval(LOOK_EVERY_MS);
 
     g->gang = *gang;
     tasks_init(g);
