@@ -229,9 +229,7 @@ static void make_next(struct pod_gang *g) {
 }
 
 static const char *uid_of(const struct node *object) {
-    const struct node *uid = node_get(node_get(object, "metadata"), "uid");
-
-    return uid && uid->kind == NODE_TEXT ? uid->text : "";
+    return node_get_text(node_get(object, "metadata"), "uid", "");
 }
 
 /* The rest names its owner, and is made anew for it. */
