@@ -130,6 +130,14 @@ static struct piece take_piece(struct reading *r, const char *ends, bool ends_at
 
 /* ---- fields ---- */
 
+static const char *listed(struct arena *arena, const char *const *names, size_t n) {
+    const char *out = "";
+
+    for (size_t i = 0; i < n; i++)
+        out = arena_printf(arena, "%s%s%s", out, i > 0 ? ", " : "", names[i]);
+    return out;
+}
+
 static void unknown_field(struct reading *r, const struct piece *piece) {
     const char *names[ARRAY_LEN(query_own_fields) + ARRAY_LEN(prefixes)], *near;
     struct diag *diag;
@@ -152,10 +160,8 @@ static void unknown_field(struct reading *r, const struct piece *piece) {
                   "summary.X and tags.X",
                   near);
     else
-        diag_help(diag, "fields are id, name, status, owner, framework, host, command, directory, "
-                        "tasks, attempts, exit_status, duration, created_at, started_at, "
-                        "updated_at, finished_at, tags, and params.X, metrics.X, min.X, max.X, "
-                        "summary.X, tags.X");
+        diag_help(diag, "fields are %s, and params.X, metrics.X, min.X, max.X, summary.X, tags.X",
+                  listed(r->arena, names, n));
 }
 
 static bool resolve_field(struct reading *r, const struct piece *piece, struct query_field *out) {

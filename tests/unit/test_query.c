@@ -159,6 +159,19 @@ static void a_time_that_leaves_out_the_end_is_a_span(void **state) {
     assert_true(fits_number("created_at:2026", march) && !fits_number("created_at:2025", march));
 }
 
+static void who_names_no_field_is_told_all_of_them(void **state) {
+    static const char text[] = "zzzzzzzz:1";
+    AUTO_PTR(diags) diags = diags_new();
+    AUTO(arena) arena = ARENA_INIT;
+    struct query query;
+
+    (void)state;
+    assert_int_equal(query_parse(text, strlen(text), 0, &arena, diags, &query), -1);
+    assert_int_equal(diags->len, 1);
+    for (const struct query_own_field *own = query_own_fields; own->name; own++)
+        assert_non_null(strstr(diags->list[0].help, own->name));
+}
+
 /* xorshift: the same queries each time. */
 static uint64_t next_random(uint64_t *seed) {
     *seed ^= *seed << 13;
@@ -258,6 +271,7 @@ int main(void) {
         cmocka_unit_test(quoted_text_is_neither_number_nor_pattern),
         cmocka_unit_test(a_pattern_stands_for_any_text_and_any_case),
         cmocka_unit_test(a_time_that_leaves_out_the_end_is_a_span),
+        cmocka_unit_test(who_names_no_field_is_told_all_of_them),
         cmocka_unit_test(every_value_fits_either_a_condition_or_its_negation),
         cmocka_unit_test(a_range_is_both_of_its_comparisons),
         cmocka_unit_test(a_mistake_is_told_at_its_place),
