@@ -646,10 +646,6 @@ const char *api_namespace(const struct api *api) {
     return api->config.namespace;
 }
 
-const char *api_server(const struct api *api) {
-    return api->config.server;
-}
-
 struct event_base *api_loop(const struct api *api) {
     return api->loop;
 }
