@@ -287,20 +287,15 @@ static void kill_listed(int directory, const char *name) {
 
 /* Ends what lives in the run's group and in those of its tasks. */
 static void kill_within(int run, const char *name) {
-    DIR *list;
     struct dirent *entry;
-    int copy;
+    DIR *list;
 
     if (cgroup_write(run, "cgroup.kill", "1") == 0)
         return;
     kill_listed(run, name);
-    copy = openat(run, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    list = copy < 0 ? NULL : fdopendir(copy);
-    if (!list) {
-        if (copy >= 0)
-            close(copy);
+    list = list_of(run);
+    if (!list)
         return;
-    }
     while ((entry = readdir(list))) {
         int fd;
 
