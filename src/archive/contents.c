@@ -66,19 +66,6 @@ int contents_format(const struct contents *contents, struct buf *out, struct err
 
 /* ---- reading ---- */
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_TEXT ? node->text : NULL;
-}
-
-/* A number from `least` on; -1 where there is none. */
-static int64_t int_of(const struct node *map, const char *key, int64_t least) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_INT && node->integer >= least ? node->integer : -1;
-}
-
 static bool is_uuid(const char *text) {
     return text && strlen(text) == CONTENTS_UUID &&
            strspn(text, "0123456789abcdef") == CONTENTS_UUID;
@@ -105,9 +92,9 @@ static int read_aliases(struct arena *arena, const struct node *list, struct con
 
 static int read_model(struct arena *arena, const struct node *node, struct contents_model *out,
                       struct error *err) {
-    const char *name = text_of(node, "name");
+    const char *name = node_get_text(node, "name", NULL);
 
-    out->version = int_of(node, "version", 1);
+    out->version = node_get_int(node, "version", 1, -1);
     if (!name || out->version < 1 || out->version > INT32_MAX)
         return error_set(err, ERROR_INVALID, "an entry of 'models' is no model");
     if (model_name_check(name, err))
@@ -118,9 +105,9 @@ static int read_model(struct arena *arena, const struct node *node, struct conte
 
 static int read_run(struct contents *contents, const struct node *node, struct error *err) {
     const struct node *models = node_get(node, "models");
-    const char *uuid = text_of(node, "uuid");
-    const int64_t id = int_of(node, "id", 1), files = int_of(node, "files", 0);
-    const int64_t bytes = int_of(node, "bytes", 0);
+    const char *uuid = node_get_text(node, "uuid", NULL);
+    const int64_t id = node_get_int(node, "id", 1, -1), files = node_get_int(node, "files", 0, -1);
+    const int64_t bytes = node_get_int(node, "bytes", 0, -1);
     struct contents_run *run;
 
     if (!is_uuid(uuid) || id < 1 || files < 0 || bytes < 0 || !models || models->kind != NODE_LIST)
@@ -140,7 +127,7 @@ static int read_run(struct contents *contents, const struct node *node, struct e
 }
 
 static int read_all(struct contents *contents, const struct node *root, struct error *err) {
-    const int64_t format = int_of(root, "format", 1);
+    const int64_t format = node_get_int(root, "format", 1, -1);
     const struct node *runs = node_get(root, "runs");
 
     if (format < 1)

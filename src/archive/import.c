@@ -17,6 +17,7 @@
 #include "archive/contents.h"
 #include "archive/import_models.h"
 #include "archive/walk.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/tree.h"
 #include "store/find.h"
@@ -209,7 +210,6 @@ static int find_uuid(struct importing *im, const char *uuid, unsigned long *out,
 /* Between the look for its uuid and the move nobody else imports the same. */
 static int lock_runs(struct importing *im, struct error *err) {
     const char *runs = arena_printf(&im->arena, "%s/runs", im->home);
-    const struct timespec pause = { .tv_nsec = LOCK_PAUSE_MS * 1000000L };
     const int fd = open(runs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
@@ -218,7 +218,7 @@ static int lock_runs(struct importing *im, struct error *err) {
     for (int i = 0; i < LOCK_TRIES; i++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)
             return fd;
-        nanosleep(&pause, NULL);
+        clock_pause_ms(LOCK_PAUSE_MS);
     }
     close(fd);
     return error_set(err, ERROR_UNAVAILABLE, "another import holds '%.300s': try again", runs);

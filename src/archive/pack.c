@@ -12,6 +12,7 @@
 #include "archive/archive.h"
 #include "archive/libarchive.h"
 #include "archive/seal.h"
+#include "base/file.h"
 
 enum { PIECE = 256 * 1024, RIGHTS = 0777 };
 
@@ -69,20 +70,11 @@ void pack_discard(struct pack *pack) {
 
 static la_ssize_t on_write(struct archive *archive, void *context, const void *bytes, size_t n) {
     struct pack *pack = context;
-    const char *at = bytes;
 
     (void)archive;
-    for (size_t left = pack->is_abandoned ? 0 : n; left > 0;) {
-        const ssize_t done = write(pack->fd, at, left);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0) {
-            pack->errnum = errno;
-            return -1;
-        }
-        at += done;
-        left -= (size_t)done;
+    if (!pack->is_abandoned && file_write_all(pack->fd, bytes, n)) {
+        pack->errnum = errno;
+        return -1;
     }
     pack->size += n;
     return (la_ssize_t)n;

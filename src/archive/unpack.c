@@ -14,6 +14,7 @@
 #include "archive/seal.h"
 #include "archive/walk.h"
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/tree.h"
 #include "base/vec.h"
 
@@ -125,20 +126,6 @@ static int make_folder(const struct unpacking *un, int parent, const char *last,
     return 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t n) {
-    while (n > 0) {
-        const ssize_t done = write(fd, bytes, n);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return -1;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 static int damaged(const struct unpacking *un, struct error *err) {
     return error_set(err, ERROR_INVALID,
                      "%.200s is damaged, or no archive: %.200s; nothing of it is unpacked",
@@ -159,7 +146,7 @@ static int write_content(struct unpacking *un, int fd, const char *name, struct 
             return count_entry(un, name, n, err);
         un->bytes += (uint64_t)n;
         sha256_add(&un->seal, un->piece, (size_t)n);
-        if (write_all(fd, un->piece, (size_t)n) < 0)
+        if (file_write_all(fd, un->piece, (size_t)n) < 0)
             return error_set_errno(err, errno, "%.100s: cannot unpack '%.200s'", un->called, name);
         if (progress && !progress->tell(progress->context, un->bytes))
             return error_set(err, ERROR_CONFLICT, "interrupted");

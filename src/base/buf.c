@@ -23,7 +23,7 @@ static int buf_reserve(struct buf *b, size_t extra, struct error *err) {
     capacity = b->capacity > want / 2 ? b->capacity * 2 : want;
     grown = realloc(b->capacity ? b->data : NULL, capacity);
     if (!grown)
-        abort(); /* small and bounded by limit: see docs/style.md, "Out of memory" */
+        abort(); /* small, and bounded by the limit */
     b->data = grown;
     b->capacity = capacity;
     return 0;

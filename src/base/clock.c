@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/attr.h"
-
 enum { US_PER_S = 1000000, NS_PER_S = 1000000000 };
 
 /* Of the years that have four digits. */
@@ -17,7 +15,7 @@ static int64_t read_clock(clockid_t clock) {
     struct timespec now;
 
     clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * US_PER_S + now.tv_nsec / 1000;
+    return time_us(now);
 }
 
 int64_t clock_wall_us(void) {
@@ -26,6 +24,20 @@ int64_t clock_wall_us(void) {
 
 int64_t clock_monotonic_us(void) {
     return read_clock(CLOCK_BOOTTIME);
+}
+
+struct timeval clock_timeval(int64_t ms) {
+    return (struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+}
+
+void clock_pause_ms(int64_t ms) {
+    const struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+    nanosleep(&pause, NULL);
+}
+
+int64_t time_us(struct timespec moment) {
+    return (int64_t)moment.tv_sec * US_PER_S + moment.tv_nsec / 1000;
 }
 
 struct time_text time_text(int64_t us, enum time_detail detail) {
@@ -66,82 +78,108 @@ static bool read_number(const char **at, const char *end, int digits, int lowest
     return *out >= lowest && *out <= highest;
 }
 
-static bool read_mark(const char **at, const char *end, char mark) {
-    if (*at == end || **at != mark)
+/* One of the marks. */
+static bool read_mark(const char **at, const char *end, const char *marks) {
+    if (*at == end || **at == '\0' || !strchr(marks, **at))
         return false;
     (*at)++;
     return true;
 }
 
-/* What is less than a nanosecond is passed over. */
-static long read_fraction(const char **at, const char *end) {
-    long ns = 0, unit = NS_PER_S;
+/* The parts of a moment, and the marks one of which stands before each. Nobody here tells leap
+ * seconds. */
+enum { PART_YEAR, PART_MONTH, PART_DAY, PART_HOUR, PART_MINUTE, PART_SECOND, PART_COUNT };
+static const struct {
+    const char *marks;
+    int digits, lowest, highest;
+} parts[PART_COUNT] = {
+    [PART_YEAR] = { "", 4, 1000, 9999 }, [PART_MONTH] = { "-", 2, 1, 12 },
+    [PART_DAY] = { "-", 2, 1, 31 },      [PART_HOUR] = { "T ", 2, 0, 23 },
+    [PART_MINUTE] = { ":", 2, 0, 59 },   [PART_SECOND] = { ":", 2, 0, 59 },
+};
 
-    if (!read_mark(at, end, '.'))
-        return 0;
+/* As many of the parts as are given; an hour has minutes. */
+static bool read_parts(const char **at, const char *end, int values[static PART_COUNT],
+                       enum time_unit *unit) {
+    static const enum time_unit units[PART_COUNT] = {
+        [PART_YEAR] = UNIT_YEAR,     [PART_MONTH] = UNIT_MONTH,   [PART_DAY] = UNIT_DAY,
+        [PART_MINUTE] = UNIT_MINUTE, [PART_SECOND] = UNIT_SECOND,
+    };
+    int i = PART_YEAR;
+
+    do {
+        if (!read_number(at, end, parts[i].digits, parts[i].lowest, parts[i].highest, &values[i]))
+            return false;
+    } while (++i < PART_COUNT && read_mark(at, end, parts[i].marks));
+    *unit = units[i - 1];
+    return i - 1 != PART_HOUR;
+}
+
+/* What follows the point; what is less than a nanosecond is passed over. */
+static bool read_fraction(const char **at, const char *end, long *ns) {
+    const char *const start = *at;
+    long unit = NS_PER_S;
+
     for (; *at < end && **at >= '0' && **at <= '9'; (*at)++) {
         unit /= 10;
-        ns += unit * (**at - '0');
+        *ns += unit * (**at - '0');
     }
-    return ns;
+    return *at > start;
 }
 
 /* How many seconds the place is ahead of UTC. */
 static bool read_zone(const char **at, const char *end, int *ahead_s) {
     int hours, minutes, sign;
 
-    *ahead_s = 0;
-    if (read_mark(at, end, 'Z'))
+    if (read_mark(at, end, "Zz"))
         return true;
-    sign = read_mark(at, end, '+') ? 1 : read_mark(at, end, '-') ? -1 : 0;
-    if (sign == 0 || !read_number(at, end, 2, 0, 23, &hours) || !read_mark(at, end, ':') ||
-        !read_number(at, end, 2, 0, 59, &minutes))
+    sign = read_mark(at, end, "+") ? 1 : read_mark(at, end, "-") ? -1 : 0;
+    if (sign == 0 || !read_number(at, end, 2, 0, 23, &hours))
+        return false;
+    read_mark(at, end, ":");
+    if (!read_number(at, end, 2, 0, 59, &minutes))
         return false;
     *ahead_s = sign * (hours * 60 + minutes) * 60;
     return true;
 }
 
-size_t time_scan(const char *text, size_t n, struct timespec *out) {
-    static const struct {
-        int digits, lowest, highest;
-        char mark; /* that follows; 0: none */
-    } parts[] = {
-        { 4, 1000, 9999, '-' }, { 2, 1, 12, '-' }, { 2, 1, 31, 'T' },
-        { 2, 0, 23, ':' },      { 2, 0, 59, ':' }, { 2, 0, 59, 0 }
-    }; /* nobody here tells leap seconds */
+bool time_parse(const char *text, size_t n, struct time_given *out) {
     const char *at = text, *const end = text + n;
-    int values[ARRAY_LEN(parts)], ahead_s;
+    int values[PART_COUNT] = { [PART_MONTH] = 1, [PART_DAY] = 1 }, ahead_s = 0;
+    struct time_given given = { 0 };
     struct tm utc;
-    time_t second;
-    long ns;
 
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (!read_number(&at, end, parts[i].digits, parts[i].lowest, parts[i].highest,
-                         &values[i]) ||
-            (parts[i].mark && !read_mark(&at, end, parts[i].mark)))
-            return 0;
-    ns = read_fraction(&at, end);
-    if (!read_zone(&at, end, &ahead_s))
-        return 0;
-    utc = (struct tm){ .tm_year = values[0] - 1900,
-                       .tm_mon = values[1] - 1,
-                       .tm_mday = values[2],
-                       .tm_hour = values[3],
-                       .tm_min = values[4],
-                       .tm_sec = values[5] };
-    second = timegm(&utc) - ahead_s;
-    if (second < FIRST_SECOND || second > LAST_SECOND)
-        return 0;
-    *out = (struct timespec){ .tv_sec = second, .tv_nsec = ns };
-    return (size_t)(at - text);
+    if (!read_parts(&at, end, values, &given.unit))
+        return false;
+    if (given.unit == UNIT_SECOND && read_mark(&at, end, ".")) {
+        if (!read_fraction(&at, end, &given.moment.tv_nsec))
+            return false;
+        given.unit = UNIT_FRACTION;
+    }
+    given.has_zone = given.unit >= UNIT_DAY && at < end;
+    if ((given.has_zone && !read_zone(&at, end, &ahead_s)) || at != end)
+        return false;
+    utc = (struct tm){ .tm_year = values[PART_YEAR] - 1900,
+                       .tm_mon = values[PART_MONTH] - 1,
+                       .tm_mday = values[PART_DAY],
+                       .tm_hour = values[PART_HOUR],
+                       .tm_min = values[PART_MINUTE],
+                       .tm_sec = values[PART_SECOND] };
+    given.moment.tv_sec = timegm(&utc) - ahead_s;
+    /* Of a day that the calendar does not have, as the 31st of June, timegm makes another. */
+    if (utc.tm_mday != values[PART_DAY] || given.moment.tv_sec < FIRST_SECOND ||
+        given.moment.tv_sec > LAST_SECOND)
+        return false;
+    *out = given;
+    return true;
 }
 
 bool time_read(const char *text, int64_t *us) {
-    const size_t n = text ? strlen(text) : 0;
-    struct timespec moment;
+    struct time_given given;
 
-    if (n == 0 || time_scan(text, n, &moment) != n)
+    if (!text || !time_parse(text, strlen(text), &given) || given.unit < UNIT_SECOND ||
+        !given.has_zone)
         return false;
-    *us = (int64_t)moment.tv_sec * US_PER_S + moment.tv_nsec / 1000;
+    *us = time_us(given.moment);
     return true;
 }

@@ -12,10 +12,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/time.h>
 #include <time.h>
 
 int64_t clock_wall_us(void); /* microseconds since 1970 */
 int64_t clock_monotonic_us(void);
+
+/* For the timers of the event loop. */
+struct timeval clock_timeval(int64_t ms);
+/* Sleeps so long, or until a signal comes. */
+void clock_pause_ms(int64_t ms);
 
 /* How much of the second is told: the number of digits. */
 enum time_detail {
@@ -30,10 +36,29 @@ struct time_text {
 };
 struct time_text time_text(int64_t us, enum time_detail detail);
 
-/* Reads a moment at the start of n bytes, of the years 1000 to 9999 and of any time zone
- * ("2026-03-01T13:00:00.123456789+01:00"). Returns its length; 0: there is none. */
-size_t time_scan(const char *text, size_t n, struct timespec *out);
-/* Likewise a text that is nothing else, as time_text writes it; false for what is no time. */
+/* How exactly a moment is given: the unit that it is a whole one of. */
+enum time_unit {
+    UNIT_YEAR,
+    UNIT_MONTH,
+    UNIT_DAY,
+    UNIT_MINUTE,
+    UNIT_SECOND,
+    UNIT_FRACTION,
+};
+
+/* A moment as somebody gave it. */
+struct time_given {
+    struct timespec moment; /* the beginning of the unit; of UTC where no zone is given */
+    enum time_unit unit;
+    bool has_zone;
+};
+
+/* Reads n bytes that are nothing else: "2026", "2026-03", "2026-03-01", "2026-03-01T12:30", with
+ * seconds, with a fraction; with a blank for the T; from a day on with a zone ("Z", "+01:00",
+ * "+0100"). The years 1000 to 9999, and the days that the calendar has. */
+bool time_parse(const char *text, size_t n, struct time_given *out);
+/* Likewise a moment to the second with its zone, as time_text writes it. */
 bool time_read(const char *text, int64_t *us);
+int64_t time_us(struct timespec moment);
 
 #endif

@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const code_names[] = {
-    [ERROR_NONE] = "none",
-    [ERROR_INVALID] = "invalid",
-    [ERROR_NOT_FOUND] = "not-found",
-    [ERROR_CONFLICT] = "conflict",
-    [ERROR_DENIED] = "denied",
-    [ERROR_EXHAUSTED] = "exhausted",
-    [ERROR_UNAVAILABLE] = "unavailable",
-    [ERROR_IO] = "io",
-};
-static_assert(ARRAY_LEN(code_names) == ERROR_CODE_COUNT, "every error code has a name");
-
-const char *error_code_name(enum error_code code) {
-    assert(code < ERROR_CODE_COUNT);
-    return code_names[code];
-}
 
 int error_set(struct error *err, enum error_code code, const char *fmt, ...) {
     va_list args;

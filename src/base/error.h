@@ -28,7 +28,6 @@ enum error_code {
     ERROR_EXHAUSTED,   /* a limit of ours was hit: size, quota, depth */
     ERROR_UNAVAILABLE, /* the other side is down or slow; retrying may work */
     ERROR_IO,
-    ERROR_CODE_COUNT,
 };
 
 struct error {
@@ -42,7 +41,5 @@ int error_set_errno(struct error *err, int errnum, const char *fmt, ...) PRINTF_
 
 /* Puts context in front: "cannot load job.yaml: line 7: gpus: not a number". */
 int error_wrap(struct error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-const char *error_code_name(enum error_code code);
 
 #endif

@@ -8,6 +8,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int file_write_all(int fd, const void *bytes, size_t n) {
+    const char *at = bytes;
+
+    while (n > 0) {
+        const ssize_t written = write(fd, at, n);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written == 0)
+            errno = ENOSPC; /* else it would be tried for ever */
+        if (written <= 0)
+            return -1;
+        at += written;
+        n -= (size_t)written;
+    }
+    return 0;
+}
+
 static int read_all(int fd, struct buf *out, struct error *err) {
     char chunk[64 * 1024];
     ssize_t n;

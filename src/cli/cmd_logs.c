@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/amounts.h"
 #include "cli/command.h"
 #include "cli/runs.h"
@@ -40,61 +41,27 @@ struct view {
 
 /* ---- the command line ---- */
 
-/* The hours and minutes of "+02:00", in seconds. */
-static bool read_zone(const char *text, long *out) {
-    int hours, minutes, n = 0;
+/* The moment at which the clocks of this place show that time. */
+static bool as_local(time_t shown, time_t *out) {
+    struct tm tm;
 
-    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0) {
-        *out = 0;
-        return true;
-    }
-    if ((*text != '+' && *text != '-') ||
-        (sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &n) != 2 &&
-         sscanf(text + 1, "%2d%2d%n", &hours, &minutes, &n) != 2) ||
-        text[1 + n] != '\0' || hours > 14 || minutes > 59)
+    if (!gmtime_r(&shown, &tm))
         return false;
-    *out = (*text == '-' ? -1 : 1) * (hours * 3600L + minutes * 60L);
-    return true;
+    tm.tm_isdst = -1;
+    tm.tm_wday = -1; /* mktime sets it, unless it fails */
+    *out = mktime(&tm);
+    return tm.tm_wday >= 0;
 }
 
-/* strptime takes a day from 1 to 31, whatever the month. */
-static bool is_in_calendar(const struct tm *tm) {
-    struct tm noon = {
-        .tm_year = tm->tm_year, .tm_mon = tm->tm_mon, .tm_mday = tm->tm_mday, .tm_hour = 12
-    };
-
-    timegm(&noon);
-    return noon.tm_mday == tm->tm_mday;
-}
-
-/* "2026-03-01", "2026-03-01T12:00[:00[.5]][Z|+02:00]"; local time where no zone is given. */
+/* A day or what is more exact; local time where no zone is given. */
 static bool read_time(const char *text, int64_t *out) {
-    static const char *const forms[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M",
-                                         "%Y-%m-%d %H:%M", "%Y-%m-%d" };
-    double fraction = 0;
-    long zone;
+    struct time_given given;
 
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        struct tm tm = { .tm_isdst = -1 };
-        const char *rest = strptime(text, forms[i], &tm);
-        char *end;
-
-        if (!rest || !is_in_calendar(&tm))
-            continue;
-        if (*rest == '.') {
-            fraction = strtod(rest, &end);
-            rest = end;
-        }
-        if (*rest == '\0')
-            *out = (int64_t)mktime(&tm) * 1000000;
-        else if (read_zone(rest, &zone))
-            *out = ((int64_t)timegm(&tm) - zone) * 1000000;
-        else
-            continue;
-        *out += (int64_t)(fraction * 1e6);
-        return true;
-    }
-    return false;
+    if (!time_parse(text, strlen(text), &given) || given.unit < UNIT_DAY ||
+        (!given.has_zone && !as_local(given.moment.tv_sec, &given.moment.tv_sec)))
+        return false;
+    *out = time_us(given.moment);
+    return true;
 }
 
 static bool read_count(const char *text, uint64_t *out) {

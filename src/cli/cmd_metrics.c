@@ -348,7 +348,6 @@ static int say_nothing_logged(const struct view *view) {
 /* Looks once, or with --follow each second until the run is over. */
 static int show(struct view *view, struct error *err) {
     const bool follows = invocation_has(view->in, "follow");
-    const struct timespec pause = { .tv_sec = 1 };
     bool has_any, is_over;
 
     if (invocation_has(view->in, "csv"))
@@ -359,7 +358,7 @@ static int show(struct view *view, struct error *err) {
             return -1;
         if (!follows || is_over)
             break;
-        nanosleep(&pause, NULL);
+        clock_pause_ms(1000);
         record_release(&view->run);
     } while (runs_read(&view->rundir, &view->run, err) == 0);
     return has_any || invocation_has(view->in, "json") ? STATUS_OK : say_nothing_logged(view);

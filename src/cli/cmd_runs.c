@@ -302,10 +302,11 @@ const struct command command_runs = {
         "  ~tags:old               not\n"
         "\n"
         "Fields are `id`, `name`, `status`, `owner`, `framework`, `host`, `command`, `directory`, "
-        "`tasks`, `attempts`, `exit_status`, `duration` (seconds), `created_at`, `started_at`, "
+        "`commit`, `branch`, `dirty`, `tasks`, `attempts`, `exit_status`, `duration` (seconds), "
+        "`created_at`, `started_at`, "
         "`updated_at`, `finished_at`, `tags` (their names), and of what tasks logged `params.X`, "
         "`summary.X`, `tags.X`, `metrics.X` (the last value), `min.X` and `max.X`. Values with "
-        "commas or colons stand in quotes. Times are UTC.\n"
+        "commas or colons stand in quotes. Times are UTC unless they name a zone.\n"
         "\n"
         "It looks into an index of the home (`index.db`), which is brought up to date first and "
         "made again where it is lost.",

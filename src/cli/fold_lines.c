@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum { BUCKETS = 2048 };
 
 /* A line that is held. Groups are numbered from 1 in the order they were begun, and live in a
@@ -138,14 +140,6 @@ bool fold_lines_holds(const struct fold_lines *fold) {
     return fold->front != 0;
 }
 
-static uint64_t hash_of(const char *line, size_t n) {
-    uint64_t hash = 14695981039346656037ull; /* FNV-1a */
-
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)line[i]) * 1099511628211ull;
-    return hash;
-}
-
 /* Whether the group goes out later than the other, which is held as well. */
 static bool is_behind(struct fold_lines *fold, uint64_t number, uint64_t other) {
     const uint64_t level = group_at(fold, number)->level, of_other = group_at(fold, other)->level;
@@ -212,7 +206,7 @@ static uint64_t begin_group(struct fold_lines *fold, uint32_t rank, const char *
 
 void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, size_t n,
                      int64_t stamp, int64_t now_us) {
-    const uint64_t hash = hash_of(line, n);
+    const uint64_t hash = hash_bytes(HASH_INIT, line, n);
     struct group *group;
     uint64_t number;
 

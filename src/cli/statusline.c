@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "cli/report.h"
 #include "cli/runs.h"
+#include "codec/utf8.h"
 
 enum {
     LOOK_EVERY_US = 1000 * 1000,
@@ -103,14 +104,6 @@ size_t statusline_erase(struct statusline *status, char out[static STATUSLINE_BY
     return (size_t)snprintf(out, STATUSLINE_BYTES, "\r\x1b[J");
 }
 
-static size_t columns_of(const char *text) {
-    size_t n = 0;
-
-    for (; *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
-}
-
 /* All fields but the first `n_left_out` of those that are given up. */
 static size_t join(const struct statusline *status, size_t n_left_out, char *out, size_t size) {
     static const enum status_field given_up[] = { STATUS_CPU, STATUS_MEMORY, STATUS_ELAPSED,
@@ -128,7 +121,7 @@ static size_t join(const struct statusline *status, size_t n_left_out, char *out
             len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " · " : "",
                                     status->fields[field]);
     }
-    return columns_of(out);
+    return utf8_count(out);
 }
 
 /* Copies up to so many characters of the text, in whole characters and without colours. */

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "cli/report.h"
@@ -55,7 +54,6 @@ bool stopping_was_interrupted(void) {
 /* Waits until nobody owns the run any more; false when it still is after `seconds` (negative:
  * as long as it takes), or on an interrupt. */
 static bool wait_for_end(const struct rundir *rundir, double seconds) {
-    const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
     const int64_t start_us = clock_monotonic_us();
     pid_t pid;
 
@@ -63,14 +61,13 @@ static bool wait_for_end(const struct rundir *rundir, double seconds) {
         if (was_interrupted ||
             (seconds >= 0 && (double)(clock_monotonic_us() - start_us) / 1e6 >= seconds))
             return false;
-        nanosleep(&pause, NULL);
+        clock_pause_ms(LOOK_EVERY_MS);
     }
     return true;
 }
 
 /* Sends the signal; no error when the run is over meanwhile. */
 static int tell(const struct rundir *rundir, int number, bool *was_living, struct error *err) {
-    const struct timespec pause = { .tv_nsec = TELL_AGAIN_MS * 1000000L };
     pid_t pid;
 
     for (int i = 0; i < TELL_TRIES; i++) {
@@ -84,7 +81,7 @@ static int tell(const struct rundir *rundir, int number, bool *was_living, struc
         }
         if (err->code == ERROR_DENIED)
             return -1;
-        nanosleep(&pause, NULL);
+        clock_pause_ms(TELL_AGAIN_MS);
     }
     return -1;
 }

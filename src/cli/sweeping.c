@@ -102,18 +102,7 @@ static int mark_meant(struct sweeping *sweeping, const struct query *query, stru
 /* ---- who needs them ---- */
 
 static struct sweep_run *run_of(struct sweeping *sweeping, uint64_t id) {
-    for (size_t from = 0, to = sweeping->runs.len; from < to;) {
-        const size_t middle = from + (to - from) / 2;
-        struct sweep_run *run = &sweeping->runs.items[middle];
-
-        if (run->id == id)
-            return run;
-        if (run->id < id)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return NULL;
+    return sweep_find(sweeping->runs.items, sweeping->runs.len, id);
 }
 
 static int mark_aliased(struct sweeping *sweeping, struct error *err) {

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "codec/utf8.h"
+
 void table_init(struct table *table, size_t n_columns) {
     assert(n_columns <= TABLE_COLUMNS_MAX);
     *table = (struct table){ .n_columns = n_columns };
@@ -18,15 +20,6 @@ void table_cell(struct table *table, const char *fmt, ...) {
     va_end(args);
 }
 
-/* Characters, not bytes. */
-static size_t width(const char *text) {
-    size_t n = 0;
-
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 void table_print(const struct table *table, FILE *out, int bold_header) {
     size_t widths[TABLE_COLUMNS_MAX] = { 0 };
     bool filled[TABLE_COLUMNS_MAX] = { false };
@@ -34,7 +27,7 @@ void table_print(const struct table *table, FILE *out, int bold_header) {
 
     assert(n > 0 && table->cells.len % n == 0);
     for (size_t i = 0; i < table->cells.len; i++) {
-        size_t cell = width(table->cells.items[i]);
+        size_t cell = utf8_count(table->cells.items[i]);
 
         if (cell > widths[i % n])
             widths[i % n] = cell;
@@ -53,7 +46,7 @@ void table_print(const struct table *table, FILE *out, int bold_header) {
             if (*cells[c])
                 fprintf(out, "%*s%s", (int)gap, "", cells[c]);
             /* Blanks wait for the next text, so that no line ends in them. */
-            gap = (*cells[c] ? 0 : gap) + widths[c] - width(cells[c]) + 2;
+            gap = (*cells[c] ? 0 : gap) + widths[c] - utf8_count(cells[c]) + 2;
         }
         fputs(bold_header && row == 0 ? "\033[0m\n" : "\n", out);
     }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 #include "store/owner.h"
 #include "supervise/bell.h"
@@ -381,7 +382,7 @@ static bool has_more(const struct watcher *w) {
 }
 
 static void on_look(evutil_socket_t fd, short what, void *context) {
-    const struct timeval again = { .tv_sec = LOOK_EVERY_MS / 1000 };
+    const struct timeval again = clock_timeval(LOOK_EVERY_MS);
     struct watcher *w = context;
     pid_t pid;
 

@@ -119,31 +119,19 @@ static int head_tree(struct gathering *g, git_tree **out) {
     return status;
 }
 
-static int add_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
-                    const git_diff_line *line, void *context) {
-    struct gathering *g = context;
-    const bool has_sign = line->origin == GIT_DIFF_LINE_CONTEXT ||
-                          line->origin == GIT_DIFF_LINE_ADDITION ||
-                          line->origin == GIT_DIFF_LINE_DELETION;
-    struct error full;
-
-    (void)delta, (void)hunk;
-    if (has_sign && buf_append(g->diff, &line->origin, 1, &full))
-        return -1;
-    return buf_append(g->diff, line->content, line->content_len, &full);
-}
-
 /* All of the changes to a file, or none of them. */
 static bool add_patch(struct gathering *g, git_diff *diff, size_t i) {
     const size_t before = g->diff->len;
     git_patch *patch = NULL;
+    struct error full;
     int status;
 
     if (g->git.diff_get_delta(diff, i)->new_file.size > CODE_FILE_MOST)
         return false;
     status = g->git.patch_from_diff(&patch, diff, i);
     if (status == 0 && patch)
-        status = g->git.patch_print(patch, add_line, g);
+        status =
+            g->git.patch_print(patch, git_print_line, &(struct git_printing){ g->diff, &full });
     g->git.patch_free(patch);
     if (status == 0)
         return true;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "code/git.h"
 
+#include <stdbool.h>
+
 #include "base/library.h"
 
 /* Its structs differ from version to version: the one that it was compiled for, or none. */
@@ -53,4 +55,17 @@ int git_open(const struct git *git, const char *top, git_repository **out, struc
                          top);
     return error_set(err, code == GIT_ENOTFOUND ? ERROR_NOT_FOUND : ERROR_INVALID,
                      "the repository '%.200s' cannot be opened: %.200s", top, git_trouble(git));
+}
+
+int git_print_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
+                   const git_diff_line *line, void *context) {
+    const struct git_printing *printing = context;
+    const bool has_sign = line->origin == GIT_DIFF_LINE_CONTEXT ||
+                          line->origin == GIT_DIFF_LINE_ADDITION ||
+                          line->origin == GIT_DIFF_LINE_DELETION;
+
+    (void)delta, (void)hunk;
+    if (has_sign && buf_append(printing->out, &line->origin, 1, printing->err))
+        return -1;
+    return buf_append(printing->out, line->content, line->content_len, printing->err);
 }

@@ -13,7 +13,7 @@
 #include <git2.h>
 #include <git2/sys/mempack.h>
 
-#include "base/error.h"
+#include "base/buf.h"
 
 /* name of the member, name of the function */
 #define GIT_FUNCTIONS(X)                                                                           \
@@ -90,5 +90,13 @@ const char *git_trouble(const struct git *git);
  * another user, with ERROR_NOT_FOUND where there is none. */
 MUST_CHECK int git_open(const struct git *git, const char *top, git_repository **out,
                         struct error *err);
+
+/* Puts a line of a diff into a buffer; for patch_print and diff_print. */
+struct git_printing {
+    struct buf *out;
+    struct error *err;
+};
+int git_print_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
+                   const git_diff_line *line, void *printing);
 
 #endif

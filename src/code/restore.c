@@ -312,24 +312,6 @@ int code_restore(const struct code_run *run, const struct rundir *into, struct a
 
 /* ---- two trees ---- */
 
-struct printing {
-    struct buf *out;
-    struct error *err;
-};
-
-static int add_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
-                    const git_diff_line *line, void *context) {
-    struct printing *printing = context;
-    const bool has_sign = line->origin == GIT_DIFF_LINE_CONTEXT ||
-                          line->origin == GIT_DIFF_LINE_ADDITION ||
-                          line->origin == GIT_DIFF_LINE_DELETION;
-
-    (void)delta, (void)hunk;
-    if (has_sign && buf_append(printing->out, &line->origin, 1, printing->err))
-        return -1;
-    return buf_append(printing->out, line->content, line->content_len, printing->err);
-}
-
 static int print_stat(const struct depot *depot, git_diff *diff, struct buf *out,
                       struct error *err) {
     git_buf text = { 0 };
@@ -351,7 +333,7 @@ static int print_stat(const struct depot *depot, git_diff *diff, struct buf *out
 
 static int print_diff(const struct depot *depot, git_index *here, git_index *there,
                       enum code_diff_manner manner, struct buf *out, struct error *err) {
-    struct printing printing = { out, err };
+    struct git_printing printing = { out, err };
     git_diff_options options;
     git_diff *diff;
     int status;
@@ -365,7 +347,7 @@ static int print_diff(const struct depot *depot, git_index *here, git_index *the
         status = print_stat(depot, diff, out, err);
     } else {
         *err = (struct error){ 0 };
-        status = depot->git.diff_print(diff, GIT_DIFF_FORMAT_PATCH, add_line, &printing);
+        status = depot->git.diff_print(diff, GIT_DIFF_FORMAT_PATCH, git_print_line, &printing);
         if (status != 0 && err->code == ERROR_NONE)
             git_failed(depot, "git cannot compare the trees", err);
     }

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-static uint32_t hash_of(const struct interns *interns, const char *text, size_t len) {
-    uint32_t hash = interns->seed;
+#include "base/hash.h"
 
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    return hash;
+static uint32_t hash_of(const struct interns *interns, const char *text, size_t len) {
+    const uint64_t hash = hash_bytes(interns->seed, text, len);
+
+    return (uint32_t)(hash ^ hash >> 32);
 }
 
 static void grow(struct interns *interns) {

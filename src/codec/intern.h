@@ -21,7 +21,7 @@ struct interns {
     struct arena *arena; /* where texts go */
     struct interned **slots;
     size_t n_slots, len;
-    uint32_t seed;
+    uint64_t seed;
 };
 
 struct interned *intern(struct interns *interns, const char *text, size_t len);

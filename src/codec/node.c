@@ -128,6 +128,34 @@ const struct node *node_get(const struct node *map, const char *key) {
     return member ? &member->value : NULL;
 }
 
+const char *node_get_text(const struct node *map, const char *key, const char *otherwise) {
+    const struct node *node = node_get(map, key);
+
+    return node && node->kind == NODE_TEXT ? node->text : otherwise;
+}
+
+const char *node_keep_text(const struct node *map, const char *key, struct arena *arena) {
+    const struct node *node = node_get(map, key);
+
+    return node && node->kind == NODE_TEXT ? arena_text(arena, node->text, node->count) : NULL;
+}
+
+int64_t node_get_int(const struct node *map, const char *key, int64_t least, int64_t otherwise) {
+    const struct node *node = node_get(map, key);
+
+    return node && node->kind == NODE_INT && node->integer >= least ? node->integer : otherwise;
+}
+
+uint64_t node_get_count(const struct node *map, const char *key) {
+    return (uint64_t)node_get_int(map, key, 0, 0);
+}
+
+bool node_get_truth(const struct node *map, const char *key) {
+    const struct node *node = node_get(map, key);
+
+    return node && node->kind == NODE_BOOL && node->truth;
+}
+
 static const char *const kind_names[] = {
     [NODE_NULL] = "nothing",   [NODE_BOOL] = "a truth value", [NODE_INT] = "a whole number",
     [NODE_FLOAT] = "a number", [NODE_TEXT] = "text",          [NODE_LIST] = "a list",

@@ -114,6 +114,15 @@ struct node node_map(struct member *members, size_t n, struct place place);
 const struct node *node_get(const struct node *map, const char *key);
 const struct member *node_member(const struct node *map, const char *key);
 
+/* The value of a member of that kind. What is missing, of another kind, or less than `least` (a
+ * count: than 0) is `otherwise`, or 0, or false. The second copies the text; NULL: there is none.
+ */
+const char *node_get_text(const struct node *map, const char *key, const char *otherwise);
+const char *node_keep_text(const struct node *map, const char *key, struct arena *arena);
+int64_t node_get_int(const struct node *map, const char *key, int64_t least, int64_t otherwise);
+uint64_t node_get_count(const struct node *map, const char *key);
+bool node_get_truth(const struct node *map, const char *key);
+
 /* The members of a map by key, for who looks up many: a map may have millions. */
 struct node_index {
     const struct member **sorted;

@@ -37,3 +37,11 @@ size_t utf8_valid_prefix(const char *text, size_t n) {
     }
     return i;
 }
+
+size_t utf8_count(const char *text) {
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += !continues((unsigned char)*text);
+    return n;
+}

@@ -11,4 +11,7 @@ size_t utf8_length(const char *text, size_t n);
 /* The offset of the first byte that is no UTF-8, or n. */
 size_t utf8_valid_prefix(const char *text, size_t n);
 
+/* Characters of a text. */
+size_t utf8_count(const char *text);
+
 #endif

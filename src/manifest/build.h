@@ -85,8 +85,6 @@ MUST_CHECK int task_variables(struct build *build, uint32_t rank, uint32_t n, st
 /* Both of one pod, or of the template of many. */
 struct tree pod_metadata(struct build *build, const struct pod_input *input);
 struct tree pod_spec(struct build *build, const struct pod_input *input);
-/* The labels by which everything of the run is found. */
-struct tree run_labels(struct build *build);
 /* metadata of an object that is no pod. */
 struct tree object_metadata(struct build *build, const char *name);
 

@@ -10,7 +10,8 @@ enum { DATA_PATHS_MAX = 64 << 10 };
 
 /* ---- metadata ---- */
 
-struct tree run_labels(struct build *build) {
+/* By which everything of the run is found. */
+static struct tree run_labels(struct build *build) {
     struct tree labels = tree_map(build->arena);
 
     tree_text(&labels, MANIFEST_LABEL_MANAGED, "myelin");

@@ -269,7 +269,8 @@ const char *kubernetes_escape(const char *text, char next, struct arena *arena) 
     return out;
 }
 
-const char *shell_quote(const char *text, struct arena *arena) {
+/* The text for a shell, in single quotes where it needs them. */
+static const char *shell_quote(const char *text, struct arena *arena) {
     static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                    "_-./:=,+@%";
     char *out, *p;

@@ -71,9 +71,6 @@ const struct difference *difference_find(const char *name, enum framework framew
  * comes out as it went in; `next` is the character that will follow it, or 0. */
 const char *kubernetes_escape(const char *text, char next, struct arena *arena);
 
-/* The text for a shell, in single quotes where it needs them. */
-const char *shell_quote(const char *text, struct arena *arena);
-
 /* NAME=value for a shell, in which the variable `index` has the index. */
 const char *variable_assignment(const struct variable *variable, const char *index,
                                 struct arena *arena);

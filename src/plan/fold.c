@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 int fold_numbers(const uint32_t *numbers, size_t n, struct buf *out, struct error *err) {
     for (size_t i = 0; i < n; i++) {
         size_t start = i;
@@ -52,31 +54,23 @@ int fold_tasks(const struct plan *plan, bool (*want)(const void *context, uint32
 
 /* ---- groups ---- */
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t n) {
-    const unsigned char *p = bytes;
-
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ p[i]) * 1099511628211u;
-    return hash;
-}
-
 static uint64_t hash_node(uint64_t hash, const struct node *node) {
     if (!node)
-        return mix(hash, "", 1);
-    hash = mix(hash, &node->kind, 1);
+        return hash_bytes(hash, "", 1);
+    hash = hash_bytes(hash, &node->kind, 1);
     switch (node->kind) {
-    case NODE_TEXT: return mix(hash, node->text, node->count);
-    case NODE_INT: return mix(hash, &node->integer, sizeof node->integer);
+    case NODE_TEXT: return hash_bytes(hash, node->text, node->count);
+    case NODE_INT: return hash_bytes(hash, &node->integer, sizeof node->integer);
     case NODE_LIST:
         for (uint32_t i = 0; i < node->count; i++)
             hash = hash_node(hash, &node->items[i]);
         return hash;
-    default: return mix(hash, &node->count, sizeof node->count); /* maps have no order */
+    default: return hash_bytes(hash, &node->count, sizeof node->count); /* maps have no order */
     }
 }
 
 static uint64_t hash_profile(const struct profile *profile) {
-    uint64_t hash = mix(14695981039346656037u, &profile->resources, sizeof profile->resources);
+    uint64_t hash = hash_bytes(HASH_INIT, &profile->resources, sizeof profile->resources);
 
     for (enum attribute i = 0; i < ATTRIBUTE_COUNT; i++)
         hash = hash_node(hash, profile->given[i]);

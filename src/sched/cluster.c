@@ -65,8 +65,8 @@ void cluster_take(struct cluster *cluster, uint32_t machine, const milli amount[
     change(cluster, machine, amount, -1);
 }
 
-void cluster_give(struct cluster *cluster, uint32_t machine, const milli amount[RESOURCE_COUNT],
-                  gpu_set gpus) {
+static void give(struct cluster *cluster, uint32_t machine, const milli amount[RESOURCE_COUNT],
+                 gpu_set gpus) {
     assert(machine < cluster->n && !(cluster->gpus[machine] & gpus));
     cluster->gpus[machine] |= gpus;
     change(cluster, machine, amount, 1);
@@ -159,7 +159,7 @@ static void give_spots(struct cluster *cluster, const struct demand *demand, uin
 
     for (size_t g = 0; g < demand->n_groups; g++)
         for (uint32_t i = 0; i < demand->groups[g].n && at < n; i++, at++)
-            cluster_give(cluster, spots[at].machine, demand->groups[g].amount, spots[at].gpus);
+            give(cluster, spots[at].machine, demand->groups[g].amount, spots[at].gpus);
 }
 
 /* Places tasks in their order until one finds no room. Returns how many; with fewer than all,
@@ -208,11 +208,6 @@ bool cluster_find_blocked(struct cluster *cluster, const struct demand *demand, 
     }
     give_spots(cluster, demand, placed, spots);
     return placed < demand->n_tasks;
-}
-
-void cluster_unplace(struct cluster *cluster, const struct demand *demand,
-                     const struct spot *spots) {
-    give_spots(cluster, demand, demand->n_tasks, spots);
 }
 
 milli cluster_free(const struct cluster *cluster, enum resource resource) {

@@ -37,8 +37,6 @@ void cluster_release(struct cluster *cluster);
  * free then. */
 void cluster_take(struct cluster *cluster, uint32_t machine, const milli amount[RESOURCE_COUNT],
                   gpu_set gpus);
-void cluster_give(struct cluster *cluster, uint32_t machine, const milli amount[RESOURCE_COUNT],
-                  gpu_set gpus);
 
 /* Places all tasks, writing one spot for each in the order of demand->ranks, and takes what they
  * ask for; or changes nothing and returns false. */
@@ -54,10 +52,6 @@ struct blocked {
 /* What keeps a demand from being placed now; false: nothing does. Changes nothing. */
 bool cluster_find_blocked(struct cluster *cluster, const struct demand *demand, struct spot *spots,
                           struct blocked *out);
-
-/* Gives back what cluster_place took. */
-void cluster_unplace(struct cluster *cluster, const struct demand *demand,
-                     const struct spot *spots);
 
 /* What is free on all machines together; not less than 0. */
 milli cluster_free(const struct cluster *cluster, enum resource resource);

@@ -3,13 +3,13 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "model/state.h"
 
 const struct query_own_field query_own_fields[] = {
@@ -130,6 +130,14 @@ static struct piece take_piece(struct reading *r, const char *ends, bool ends_at
 
 /* ---- fields ---- */
 
+static const char *listed(struct arena *arena, const char *const *names, size_t n) {
+    const char *out = "";
+
+    for (size_t i = 0; i < n; i++)
+        out = arena_printf(arena, "%s%s%s", out, i > 0 ? ", " : "", names[i]);
+    return out;
+}
+
 static void unknown_field(struct reading *r, const struct piece *piece) {
     const char *names[ARRAY_LEN(query_own_fields) + ARRAY_LEN(prefixes)], *near;
     struct diag *diag;
@@ -152,10 +160,8 @@ static void unknown_field(struct reading *r, const struct piece *piece) {
                   "summary.X and tags.X",
                   near);
     else
-        diag_help(diag, "fields are id, name, status, owner, framework, host, command, directory, "
-                        "tasks, attempts, exit_status, duration, created_at, started_at, "
-                        "updated_at, finished_at, tags, and params.X, metrics.X, min.X, max.X, "
-                        "summary.X, tags.X");
+        diag_help(diag, "fields are %s, and params.X, metrics.X, min.X, max.X, summary.X, tags.X",
+                  listed(r->arena, names, n));
 }
 
 static bool resolve_field(struct reading *r, const struct piece *piece, struct query_field *out) {
@@ -192,72 +198,25 @@ static bool read_number(const char *text, double *out) {
     return *end == '\0';
 }
 
-/* How exactly a time may be given, and the unit that it then is a whole one of. */
-static const struct time_form {
-    size_t length;
-    const char *form;
-    size_t unit; /* as its place in struct tm */
-} time_forms[] = {
-    { 4, "%Y", offsetof(struct tm, tm_year) },
-    { 7, "%Y-%m", offsetof(struct tm, tm_mon) },
-    { 10, "%Y-%m-%d", offsetof(struct tm, tm_mday) },
-    { 16, "%Y-%m-%d %H:%M", offsetof(struct tm, tm_min) },
-    { 19, "%Y-%m-%d %H:%M:%S", offsetof(struct tm, tm_sec) },
-};
-
-/* strptime alone would take "2026-3- 1" too. NULL: it has none of the forms. */
-static const struct time_form *time_form_of(const char *text) {
-    static const char picture[] = "0000-00-00 00:00:00";
-    const size_t n = strlen(text);
-
-    for (size_t i = 0; i < n; i++)
-        if ((isdigit((unsigned char)text[i]) ? '0' : text[i]) != picture[i])
-            return NULL;
-    for (size_t i = 0; i < ARRAY_LEN(time_forms); i++)
-        if (time_forms[i].length == n)
-            return &time_forms[i];
-    return NULL;
-}
-
-/* Days that the calendar does not have, as the 31st of June, become others in timegm. */
-static bool read_calendar(const char *text, const struct time_form *form, double *from,
-                          double *to) {
-    struct tm tm = { .tm_mday = 1 }, check, next;
-
-    if (!strptime(text, form->form, &tm))
-        return false;
-    check = next = tm;
-    *from = (double)timegm(&check);
-    *(int *)((char *)&next + form->unit) += 1;
-    *to = (double)timegm(&next);
-    return check.tm_mday == tm.tm_mday && check.tm_mon == tm.tm_mon && tm.tm_sec <= 59;
-}
-
-/* "2026", "2026-03", "2026-03-01", "2026-03-01 12:30", with seconds, with a fraction; T for the
- * blank and Z at the end as one likes. */
+/* From the beginning of the unit that it is given to, to the beginning of the next. */
 static bool read_time(const char *text, double *from, double *to) {
-    const char *point = strchr(text, '.');
-    size_t n = strlen(text), whole;
-    const struct time_form *form;
-    char plain[20];
+    struct time_given given;
+    struct tm next;
 
-    if (n > 10 && text[n - 1] == 'Z')
-        n--;
-    whole = point ? (size_t)(point - text) : n;
-    if (whole >= sizeof plain || (point && whole != sizeof plain - 1))
-        return false; /* only a second has a fraction */
-    snprintf(plain, sizeof plain, "%.*s", (int)whole, text);
-    if (whole > 10 && plain[10] == 'T')
-        plain[10] = ' ';
-    form = time_form_of(plain);
-    if (!form || !read_calendar(plain, form, from, to))
+    if (!time_parse(text, strlen(text), &given))
         return false;
-    if (!point)
+    *from = (double)given.moment.tv_sec + (double)given.moment.tv_nsec / 1e9;
+    if (given.unit == UNIT_FRACTION) {
+        *to = *from + 1e-6;
         return true;
-    if (strspn(point + 1, "0123456789") != n - whole - 1)
-        return false;
-    *from += strtod(point, NULL);
-    *to = *from + 1e-6;
+    }
+    gmtime_r(&given.moment.tv_sec, &next);
+    next.tm_year += given.unit == UNIT_YEAR;
+    next.tm_mon += given.unit == UNIT_MONTH;
+    next.tm_mday += given.unit == UNIT_DAY;
+    next.tm_min += given.unit == UNIT_MINUTE;
+    next.tm_sec += given.unit == UNIT_SECOND;
+    *to = (double)timegm(&next);
     return true;
 }
 

@@ -29,7 +29,8 @@ static void say(const char *what, const char *why) {
     fprintf(stderr, "shim: %s: %s\n", what, why);
 }
 
-struct ending shim_ending(const struct shim *shim) {
+/* How the task ended, so far as that is known. */
+static struct ending ending_of(const struct shim *shim) {
     return (struct ending){ .has_run = shim->task.phase >= TASK_ENDED && !shim->task.error,
                             .status = shim->task.status,
                             .error = shim->task.error,
@@ -58,7 +59,7 @@ static uint64_t count_unsent(struct shim *shim) {
 }
 
 static void write_message(struct shim *shim) {
-    const struct ending ending = shim_ending(shim);
+    const struct ending ending = ending_of(shim);
 
     ending_print(&ending, shim->message);
     ending_write(shim->settings.message, shim->message);
@@ -96,7 +97,7 @@ void shim_release(struct shim *shim) {
 
 /* How long somebody is waited for who takes what is left, or who says farewell. */
 static int64_t patience_ms(const struct shim *shim) {
-    const struct ending ending = shim_ending(shim);
+    const struct ending ending = ending_of(shim);
     const int64_t linger = shim->settings.key ? shim->settings.linger_ms : 0;
     const int64_t farewell = ending_code(&ending) == 0 ? shim->farewell_ms : 0;
 
@@ -152,7 +153,7 @@ static void on_log(struct log *log) {
 /* ---- the gang */
 
 void shim_tell_gang(struct shim *shim, struct connection *newcomer) {
-    const struct ending ending = shim_ending(shim);
+    const struct ending ending = ending_of(shim);
     const bool is_over = shim->phase >= SHIM_LINGERING || shim->task.phase >= TASK_ENDED;
     const enum server_line which = is_over ? SERVER_LAST_LINE : SERVER_LINE;
     char line[32] = "running";
@@ -334,6 +335,6 @@ int main(int argc, char **argv, char **environment) {
     set_up(&shim);
     gang_begin(&gang, &shim);
     loop_run(&shim.loop);
-    ending = shim_ending(&shim);
+    ending = ending_of(&shim);
     return ending_code(&ending);
 }

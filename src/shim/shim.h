@@ -69,7 +69,4 @@ void shim_tell_gang(struct shim *shim, struct connection *newcomer);
 /* Whether a supervisor is there: a stream is open. */
 bool shim_is_watched(const struct shim *shim);
 
-/* How the task ended, so far as that is known. */
-struct ending shim_ending(const struct shim *shim);
-
 #endif

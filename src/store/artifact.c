@@ -11,18 +11,6 @@ enum { PIECE = 256 * 1024 };
 
 /* ---- from the journal ---- */
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_TEXT ? node->text : NULL;
-}
-
-static int64_t int_of(const struct node *map, const char *key, int64_t fallback) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_INT && node->integer >= 0 ? node->integer : fallback;
-}
-
 /* NULL for what is no object. */
 static const struct node *parsed(const char *json, struct arena *arena) {
     struct node *node = ARENA_NEW(arena, struct node);
@@ -34,25 +22,24 @@ static const struct node *parsed(const char *json, struct arena *arena) {
 
 static void read_told(struct artifact *artifact, const struct node *told) {
     const struct node *metadata = node_get(told, "metadata");
-    const char *path = text_of(told, "path");
 
-    artifact->path = path ? path : "";
-    artifact->type = text_of(told, "type");
+    artifact->path = node_get_text(told, "path", "");
+    artifact->type = node_get_text(told, "type", NULL);
     artifact->metadata = metadata && metadata->kind == NODE_MAP ? metadata : NULL;
-    artifact->step = int_of(told, "step", int_of(artifact->metadata, "step", -1));
-    artifact->size = (uint64_t)int_of(told, "size", 0);
-    artifact->files = (uint64_t)int_of(told, "files", 0);
+    artifact->step = node_get_int(told, "step", 0, node_get_int(artifact->metadata, "step", 0, -1));
+    artifact->size = node_get_count(told, "size");
+    artifact->files = node_get_count(told, "files");
 }
 
 static void read_found(struct artifact *artifact, const struct node *found) {
-    artifact->problem = text_of(found, "problem");
-    artifact->logged_at = text_of(found, "time");
+    artifact->problem = node_get_text(found, "problem", NULL);
+    artifact->logged_at = node_get_text(found, "time", NULL);
     if (artifact->problem)
         return;
-    artifact->sha256 = text_of(found, "sha256");
-    artifact->size = (uint64_t)int_of(found, "size", 0);
-    artifact->files = (uint64_t)int_of(found, "files", 0);
-    artifact->version = int_of(found, "version", 0);
+    artifact->sha256 = node_get_text(found, "sha256", NULL);
+    artifact->size = node_get_count(found, "size");
+    artifact->files = node_get_count(found, "files");
+    artifact->version = node_get_int(found, "version", 0, 0);
 }
 
 struct artifacts artifacts_read(const struct run_record *record, struct arena *arena) {

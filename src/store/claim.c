@@ -122,16 +122,9 @@ static void on_reserved(struct claim *claim, const struct node *line) {
     claim->since = time_of(line);
 }
 
-static const char *text_of(struct claim *claim, const struct node *line, const char *key) {
-    const struct node *node = node_get(line, key);
-
-    return node && node->kind == NODE_TEXT ? arena_text(&claim->arena, node->text, node->count)
-                                           : NULL;
-}
-
 static void on_created(struct claim *claim, const struct node *line) {
-    claim->host = text_of(claim, line, "host");
-    claim->boot = text_of(claim, line, "boot_id");
+    claim->host = node_keep_text(line, "host", &claim->arena);
+    claim->boot = node_keep_text(line, "boot_id", &claim->arena);
 }
 
 static void on_checked(struct claim *claim, const struct node *line) {

@@ -104,25 +104,6 @@ void code_facts_write(struct json *json, const struct code_facts *facts) {
 
 /* ---- reading ---- */
 
-static const char *text_of(const struct node *node, const char *key, struct arena *arena) {
-    const struct node *found = node ? node_get(node, key) : NULL;
-
-    return found && found->kind == NODE_TEXT ? arena_text(arena, found->text, strlen(found->text))
-                                             : NULL;
-}
-
-static bool truth_of(const struct node *node, const char *key) {
-    const struct node *found = node_get(node, key);
-
-    return found && found->kind == NODE_BOOL && found->truth;
-}
-
-static uint64_t count_of(const struct node *node, const char *key) {
-    const struct node *found = node_get(node, key);
-
-    return found && found->kind == NODE_INT && found->integer > 0 ? (uint64_t)found->integer : 0;
-}
-
 static void read_untracked(const struct node *node, struct arena *arena, struct code_names *out) {
     const struct node *names = node_get(node, "names");
 
@@ -130,17 +111,17 @@ static void read_untracked(const struct node *node, struct arena *arena, struct 
         if (names->items[i].kind == NODE_TEXT)
             code_names_add(out,
                            arena_text(arena, names->items[i].text, strlen(names->items[i].text)));
-    if (count_of(node, "count") > out->all)
-        out->all = count_of(node, "count");
+    if (node_get_count(node, "count") > out->all)
+        out->all = node_get_count(node, "count");
 }
 
 static void read_snapshot(const struct node *node, struct arena *arena, struct code_facts *out) {
     const struct node *links = node_get(node, "links_out");
     struct code_links *to = &out->links;
 
-    out->snapshot_root = text_of(node, "root", arena);
-    out->snapshot_files = count_of(node, "files");
-    out->snapshot_bytes = count_of(node, "bytes");
+    out->snapshot_root = node_keep_text(node, "root", arena);
+    out->snapshot_files = node_get_count(node, "files");
+    out->snapshot_bytes = node_get_count(node, "bytes");
     for (uint32_t i = 0; links && links->kind == NODE_MAP && i < links->count; i++) {
         const struct member *link = &links->members[i];
 
@@ -158,18 +139,18 @@ void code_facts_read(const struct node *node, struct arena *arena, struct code_f
     struct code_facts facts = { 0 };
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        const char *text = text_of(node, texts[i].key, arena);
+        const char *text = node_keep_text(node, texts[i].key, arena);
 
         memcpy((char *)&facts + texts[i].at, &text, sizeof text);
     }
     facts.is_read = dirty && dirty->kind == NODE_BOOL;
-    facts.is_dirty = truth_of(node, "dirty");
-    facts.is_late = truth_of(node, "late");
-    facts.has_submodules = truth_of(node, "submodules");
+    facts.is_dirty = node_get_truth(node, "dirty");
+    facts.is_late = node_get_truth(node, "late");
+    facts.has_submodules = node_get_truth(node, "submodules");
     if (diff && diff->kind == NODE_MAP) {
-        facts.diff_bytes = count_of(diff, "bytes");
-        facts.is_diff_cut = truth_of(diff, "cut");
-        facts.diff_sha256 = text_of(diff, "sha256", arena);
+        facts.diff_bytes = node_get_count(diff, "bytes");
+        facts.is_diff_cut = node_get_truth(diff, "cut");
+        facts.diff_sha256 = node_keep_text(diff, "sha256", arena);
     }
     if (untracked && untracked->kind == NODE_MAP)
         read_untracked(untracked, arena, &facts.untracked);

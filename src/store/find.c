@@ -39,12 +39,6 @@ static bool read_first_line(const struct rundir *rundir, struct buf *line, bool 
     return found;
 }
 
-static const char *text_of(const struct node *line, const char *key, struct arena *arena) {
-    const struct node *node = node_get(line, key);
-
-    return node && node->kind == NODE_TEXT ? arena_text(arena, node->text, node->count) : NULL;
-}
-
 void identify_run(const struct rundir *rundir, struct arena *arena, struct run_identity *out) {
     AUTO(buf) line = BUF_INIT(FIRST_LINE_MOST);
     AUTO(arena) scratch = ARENA_INIT;
@@ -55,8 +49,8 @@ void identify_run(const struct rundir *rundir, struct arena *arena, struct run_i
     if (!read_first_line(rundir, &line, &out->is_hidden) ||
         json_read(line.data, line.len, &scratch, &node, &err))
         return;
-    out->uuid = text_of(&node, "uuid", arena);
-    out->name = text_of(&node, "name", arena);
+    out->uuid = node_keep_text(&node, "uuid", arena);
+    out->name = node_keep_text(&node, "name", arena);
 }
 
 /* ---- looking ---- */

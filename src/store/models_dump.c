@@ -61,17 +61,6 @@ static int make_text(struct buf *text, const struct models_fact *facts, size_t n
     return json_finish(&json, err);
 }
 
-static int write_all(int fd, const struct buf *text) {
-    ssize_t n;
-
-    for (size_t at = 0; at < text->len; at += (size_t)n) {
-        n = write(fd, text->data + at, text->len - at);
-        if (n < 0)
-            return -1;
-    }
-    return fsync(fd);
-}
-
 int models_dump_write(const char *home, const struct models_fact *facts, size_t n,
                       struct error *err) {
     AUTO(buf) text = BUF_INIT(DUMP_MOST);
@@ -82,7 +71,7 @@ int models_dump_write(const char *home, const struct models_fact *facts, size_t 
         make_text(&text, facts, n, err))
         return -1;
     fd = shared_open(home, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, SHARED_TO_WRITE, 0666);
-    status = fd < 0 ? -1 : write_all(fd, &text);
+    status = fd < 0 || file_write_all(fd, text.data, text.len) ? -1 : fsync(fd);
     if (fd >= 0 && close(fd) < 0)
         status = -1;
     if (status == 0)

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -62,7 +61,6 @@ static bool is_held(int errnum) {
  * passes by does not wait for an owner; an owner sees none but himself, which does not count. */
 static int wait_for_rest(int fd, unsigned most_ms) {
     const int64_t until_us = clock_monotonic_us() + (int64_t)most_ms * 1000;
-    const struct timespec pause = { .tv_nsec = 1000000 };
 
     while (take_part(fd, PART_REST) < 0) {
         int errnum = errno;
@@ -71,7 +69,7 @@ static int wait_for_rest(int fd, unsigned most_ms) {
             errno = errnum;
             return -1;
         }
-        nanosleep(&pause, NULL);
+        clock_pause_ms(1);
     }
     return 0;
 }

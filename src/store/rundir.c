@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "store/sharing.h"
 
@@ -133,14 +133,12 @@ static int write_last(int fd, unsigned long id) {
 
 /* A stopped process may sit on the lock: nobody waits for it for ever. */
 static bool lock_last(int fd) {
-    const struct timespec pause = { .tv_nsec = LOCK_PAUSE_MS * 1000000L };
-
     for (int i = 0; i < LOCK_TRIES; i++) {
         struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
         if (fcntl(fd, F_OFD_SETLK, &all) == 0)
             return true;
-        nanosleep(&pause, NULL);
+        clock_pause_ms(LOCK_PAUSE_MS);
     }
     return false;
 }

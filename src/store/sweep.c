@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sweep.h"
 
-/* The run of that id, or NULL. */
-static struct sweep_run *find(struct sweep_run *runs, size_t n, unsigned long id) {
+struct sweep_run *sweep_find(struct sweep_run *runs, size_t n, unsigned long id) {
     size_t from = 0, to = n;
 
     while (from < to) {
@@ -18,7 +17,7 @@ static struct sweep_run *find(struct sweep_run *runs, size_t n, unsigned long id
 
 /* The run whose outputs this one shares, or NULL. */
 static struct sweep_run *keeper_of(struct sweep_run *runs, size_t n, const struct sweep_run *run) {
-    return run->outputs_of == run->id ? NULL : find(runs, n, run->outputs_of);
+    return run->outputs_of == run->id ? NULL : sweep_find(runs, n, run->outputs_of);
 }
 
 /* The rules that each run is held to by itself; from the newest to the oldest. */

@@ -43,7 +43,10 @@ struct sweep_rules {
     uint64_t size; /* all runs together take at most so many bytes; the oldest go first */
 };
 
-/* Runs are in the order of their ids, ascending. */
+/* For both, runs are in the order of their ids, ascending. */
+
+/* The run of that id, or NULL. */
+struct sweep_run *sweep_find(struct sweep_run *runs, size_t n, unsigned long id);
 void sweep_decide(struct sweep_run *runs, size_t n, const struct sweep_rules *rules);
 
 #endif

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 struct attempts {
     const struct plan *plan;
     struct run_options options;
@@ -125,8 +127,7 @@ static enum again decide(const struct attempts *attempts, uint32_t *delay_ms) {
 }
 
 static void wait_for_next(struct attempts *attempts, enum again manner, uint32_t delay_ms) {
-    const struct timeval delay = { .tv_sec = delay_ms / 1000,
-                                   .tv_usec = (suseconds_t)(delay_ms % 1000) * 1000 };
+    const struct timeval delay = clock_timeval(delay_ms);
 
     attempts->number++;
     attempts->has_moved |= manner == AGAIN_OTHER_PORTS;

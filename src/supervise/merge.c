@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/hash.h"
 
 /* Variables whose value counts only where the user has none of his own. */
 static const char *const suggestions[] = { "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE",
@@ -27,17 +28,9 @@ static bool is_suggestion(const char *entry, size_t n) {
     return false;
 }
 
-static size_t hash(const char *name, size_t n) {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)name[i]) * 1099511628211u;
-    return (size_t)h;
-}
-
 /* The slot that holds the name, or the free one where it would be. */
 static size_t *find(const struct merge *merge, const char *entry, size_t n) {
-    size_t i = hash(entry, n) & (merge->n_slots - 1);
+    size_t i = hash_bytes(HASH_INIT, entry, n) & (merge->n_slots - 1);
 
     while (merge->slots[i] && !same_name(merge->user[merge->slots[i] - 1], entry, n))
         i = (i + 1) & (merge->n_slots - 1);

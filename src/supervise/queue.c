@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend/local/affinity.h"
@@ -81,13 +80,11 @@ static int try_to_enter(const char *home, uint64_t run, const struct demand *dem
 int queue_enter(const char *home, const struct rundir *rundir, const struct demand *demand,
                 struct error *err) {
     for (int i = 0; i < ENTER_TRIES; i++) {
-        const struct timespec pause = { .tv_nsec = (i % 7 + 1) * 2000000L };
-
         if (try_to_enter(home, run_number(rundir), demand, err) == 0)
             return 0;
         if (err->code != ERROR_UNAVAILABLE)
             return -1;
-        nanosleep(&pause, NULL);
+        clock_pause_ms((i % 7 + 1) * 2);
     }
     ledger_blame(home, err);
     return -1;
@@ -367,8 +364,7 @@ static int take_turn(struct queue *queue, struct decision *decision, struct erro
 /* ---- the loop ---- */
 
 static void arm(struct event *event, uint32_t ms) {
-    const struct timeval delay = { .tv_sec = ms / 1000,
-                                   .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+    const struct timeval delay = clock_timeval(ms);
 
     evtimer_add(event, &delay);
 }

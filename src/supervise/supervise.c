@@ -12,6 +12,7 @@
 #include "backend/local/listeners.h"
 #include "backend/local/local.h"
 #include "backend/local/program.h"
+#include "base/clock.h"
 #include "plan/environment.h"
 #include "supervise/merge.h"
 #include "supervise/rendezvous.h"
@@ -233,7 +234,7 @@ static void on_doubt_over(evutil_socket_t fd, short what, void *arg) {
 /* A task that says that it lost a peer is rarely the cause: the peer is given a moment to end,
  * before it would be told to. */
 static void act_on_failure(struct run *run) {
-    const struct timeval doubt = { .tv_usec = RUN_DOUBT_MS * 1000 };
+    const struct timeval doubt = clock_timeval(RUN_DOUBT_MS);
 
     diagnose_task(run, run->state.verdict.first_failed, &run->state.why);
     if (run->state.why.blame != BLAMES_NOBODY && run->n_ended < run->state.plan->n_tasks)
@@ -259,10 +260,7 @@ static void reconsider(struct run *run, uint32_t rank) {
 
 /* What the verdict, right after it has fallen, leads to. */
 static void act_on_verdict(struct run *run) {
-    const struct timeval linger = {
-        .tv_sec = run->options.linger_ms / 1000,
-        .tv_usec = (suseconds_t)(run->options.linger_ms % 1000) * 1000,
-    };
+    const struct timeval linger = clock_timeval(run->options.linger_ms);
 
     switch (run->state.verdict.state) {
     case VERDICT_SUCCEEDED:

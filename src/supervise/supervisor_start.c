@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 #include "store/claim.h"
 #include "store/owner.h"
@@ -56,14 +56,13 @@ static int keep_files(const struct supervisor_options *options, const struct run
 /* ---- the keeper ---- */
 
 static bool revives(void *context, int wait_status) {
-    const struct timespec pause = { .tv_sec = REVIVAL_PAUSE_S };
     struct supervisor *supervisor = context;
 
     (void)wait_status;
     if (!supervisor->options->elsewhere || supervisor->n_revivals++ == REVIVALS_MOST)
         return false;
     if (supervisor->n_revivals > 1)
-        nanosleep(&pause, NULL);
+        clock_pause_ms(REVIVAL_PAUSE_S * 1000);
     supervisor->takes_over = true;
     return true;
 }

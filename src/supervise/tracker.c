@@ -311,7 +311,7 @@ void tracker_task_ended(struct tracker *tracker, uint32_t rank) {
 /* ---- its life ---- */
 
 static void arm(struct tracker *tracker, int ms) {
-    const struct timeval delay = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+    const struct timeval delay = clock_timeval(ms);
 
     evtimer_add(tracker->timer, &delay);
 }

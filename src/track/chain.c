@@ -36,7 +36,8 @@ const char *chain_dropped_source(const struct chain *chain, char *buffer, size_t
     return buffer;
 }
 
-void chain_count(struct series_store *store, const char *total, uint64_t n) {
+/* Adds to one of the run's totals. */
+static void count_total(struct series_store *store, const char *total, uint64_t n) {
     const uint64_t before = series_marked(store, total);
 
     if (n > 0)
@@ -76,7 +77,7 @@ static void mark(struct chain *chain, struct series_store *store) {
 
 static void count_bad(struct chain_reading *reading) {
     reading->result->bad++;
-    chain_count(reading->given->store, TOTAL_BAD, 1);
+    count_total(reading->given->store, TOTAL_BAD, 1);
 }
 
 static void note_dropped(struct chain *chain, const struct myelin_spool_header *header,
@@ -88,7 +89,7 @@ static void note_dropped(struct chain *chain, const struct myelin_spool_header *
         return;
     chain->dropped = header->dropped;
     reading->result->dropped += news;
-    chain_count(reading->given->store, TOTAL_DROPPED, news);
+    count_total(reading->given->store, TOTAL_DROPPED, news);
     series_mark(reading->given->store, chain_dropped_source(chain, buffer, sizeof buffer),
                 chain->dropped);
 }
@@ -313,7 +314,7 @@ static bool missing(struct chain *chain, struct chain_reading *reading) {
     if (chain->number < chain->highest) {
         if (chain->resume != CHAIN_SPOILT) {
             reading->result->lost++;
-            chain_count(reading->given->store, TOTAL_LOST, 1);
+            count_total(reading->given->store, TOTAL_LOST, 1);
         }
         go_on(chain);
         return false;

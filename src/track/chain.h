@@ -58,8 +58,7 @@ const char *chain_path(const struct chain *chain, const char *directory, uint32_
 /* The name of the mark that keeps what the chain has dropped. */
 const char *chain_dropped_source(const struct chain *chain, char *buffer, size_t n);
 
-/* Adds to one of the run's totals. */
-void chain_count(struct series_store *store, const char *total, uint64_t n);
+/* The marks of the run's totals. */
 #define TOTAL_BAD     "total bad"
 #define TOTAL_LOST    "total lost"
 #define TOTAL_DROPPED "total dropped"

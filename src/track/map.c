@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t hash_of(const unsigned char *key, size_t n) {
-    uint64_t hash = 0xcbf29ce484222325;
+#include "base/hash.h"
 
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ key[i]) * 0x100000001b3;
+static uint64_t hash_of(const void *key, size_t n) {
+    const uint64_t hash = hash_bytes(HASH_INIT, key, n);
+
     return hash ^ hash >> 29;
 }
 

@@ -37,8 +37,6 @@ struct series_info series_reader_info(const struct series_reader *reader, uint32
 
 /* Damaged chunks that were passed over so far: 0 on a sound disk. */
 uint64_t series_reader_damaged(const struct series_reader *reader);
-/* False: the run ended without series_finish, or still goes on. */
-bool series_reader_is_finished(const struct series_reader *reader);
 
 /* The points at positions [from, to), in the order they were logged. The callback returns false
  * to end it. */

@@ -39,7 +39,6 @@ static void on_manifest(void *context, const struct wal_manifest *manifest) {
         return;
     }
     reading->status = catalog_load(&reader->catalog, reader->data, manifest, reading->err);
-    reader->has_index_only = manifest->index_at > 0 && reader->catalog.loose.len == 0;
 }
 
 static void on_define(void *context, const char *name, size_t n, uint32_t rank, uint32_t attempt) {
@@ -60,7 +59,6 @@ static void on_point(void *context, uint32_t id, const struct point *point) {
         VEC_PUSH(&reader->tails);
     *VEC_PUSH(&reader->tails.items[id]) = *point;
     summary_append(&reader->catalog.series.items[id].all, &one);
-    reader->n_tail_points++;
 }
 
 static const struct wal_visitor into_reader = {
@@ -162,8 +160,4 @@ struct series_info series_reader_info(const struct series_reader *reader, uint32
 
 uint64_t series_reader_damaged(const struct series_reader *reader) {
     return reader->catalog.damaged;
-}
-
-bool series_reader_is_finished(const struct series_reader *reader) {
-    return reader->n_tail_points == 0 && (reader->has_index_only || reader->catalog.length == 0);
 }

@@ -15,9 +15,7 @@ struct tail {
 struct series_reader {
     struct catalog catalog;
     int data;
-    bool has_index_only;    /* nothing stands behind the index */
     VEC(struct tail) tails; /* one for each series */
-    uint64_t n_tail_points;
 };
 
 #endif

@@ -191,7 +191,8 @@ def test_since_starts_at_a_time(scenario):
     assert logs(scenario, "@", "--since", "1h").out == "old\nnew\n"
     assert logs(scenario, "@", "--since", "2100-01-01").out == ""
     assert logs(scenario, "@", "--since", "2024-02-29").out == "old\nnew\n"
-    for wrong in ("yesterday", "5x", "-3s", "2026-13-01", "2026-02-31", "2026-02-29T12:00:00Z", ""):
+    for wrong in ("yesterday", "5x", "-3s", "2026-13-01", "2026-02-31", "2026-02-29T12:00:00Z", "2026-03-01T12:00+-9:00",
+                  "2026-03-01T12:00.5Z", "2026-03", ""):
         ended = logs(scenario, "@", "--since", wrong)
         assert ended.status == 2 and "--since takes" in ended.err, wrong
 

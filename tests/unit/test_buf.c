@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is below everything: buffers, arenas, growing arrays, errors, interned texts. */
+/* What is below everything: buffers, arenas, growing arrays, errors, files, interned texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -175,8 +179,6 @@ static void context_is_put_in_front_of_an_error_and_never_overflows(void **state
     assert_int_equal(error_set_errno(&err, EIO, "%s", large), -1);
     assert_int_equal(err.code, ERROR_IO);
     free(large);
-    for (enum error_code code = 0; code < ERROR_CODE_COUNT; code++)
-        assert_true(strlen(error_code_name(code)) > 0);
 }
 
 static void a_file_is_read_whole_or_the_reason_is_told(void **state) {
@@ -206,6 +208,60 @@ static void a_file_is_read_whole_or_the_reason_is_told(void **state) {
     free(bytes);
 }
 
+static void on_alarm(int number) {
+    (void)number;
+}
+
+/* Into a pipe that takes little at a time, interrupted each millisecond. */
+static void write_while_interrupted(int fd, const char *bytes, size_t n) {
+    const struct sigaction action = { .sa_handler = on_alarm }; /* calls are not begun again */
+    const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    _exit(file_write_all(fd, bytes, n) ? 1 : 0);
+}
+
+static void all_is_written_whatever_interrupts_it(void **state) {
+    const size_t n = 300000;
+    AUTO(buf) b = BUF_INIT(1 << 20);
+    char *bytes = malloc(n), piece[5000];
+    struct error err;
+    int ends[2], status;
+    ssize_t got;
+    pid_t pid;
+
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)(i * 31 >> 3);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0)
+        write_while_interrupted(ends[1], bytes, n);
+    close(ends[1]);
+    while ((got = read(ends[0], piece, sizeof piece)) > 0) {
+        assert_int_equal(buf_append(&b, piece, (size_t)got, &err), 0);
+        usleep(1500);
+    }
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(b.len, n);
+    assert_memory_equal(b.data, bytes, n);
+    free(bytes);
+}
+
+static void what_cannot_be_written_is_told(void **state) {
+    const int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(file_write_all(fd, "x", 1), -1);
+    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(file_write_all(fd, "", 0), 0);
+    close(fd);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_buf_is_a_text_before_the_first_append_and_after_each),
@@ -217,6 +273,8 @@ int main(void) {
         cmocka_unit_test(equal_texts_are_interned_as_one_and_others_are_not),
         cmocka_unit_test(context_is_put_in_front_of_an_error_and_never_overflows),
         cmocka_unit_test(a_file_is_read_whole_or_the_reason_is_told),
+        cmocka_unit_test(all_is_written_whatever_interrupts_it),
+        cmocka_unit_test(what_cannot_be_written_is_told),
     };
 
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "cli/pages.h"
 #include "cli/prose.h"
 #include "cli/terminal.h"
+#include "search/query.h"
 
 static const char *const sizes[] = { "small", "large", NULL };
 
@@ -294,6 +295,18 @@ static void every_row_is_complete_and_its_names_are_unique(void **state) {
     assert_null(command_find("no-such-command"));
 }
 
+static void the_help_of_runs_tells_every_field_of_a_query(void **state) {
+    const char *text = command_find("runs")->description;
+    char name[64];
+
+    (void)state;
+    for (const struct query_own_field *own = query_own_fields; own->name; own++) {
+        snprintf(name, sizeof name, "`%s`", own->name);
+        if (!strstr(text, name))
+            fail_msg("the help of runs lacks %s", name);
+    }
+}
+
 /* ---- what is made from the rows ---- */
 
 static char *page_of(void (*make)(FILE *, const struct command *), const struct command *command) {
@@ -397,6 +410,7 @@ int main(void) {
         cmocka_unit_test(any_words_are_parsed_or_refused),
         cmocka_unit_test(a_word_of_any_length_is_refused),
         cmocka_unit_test(every_row_is_complete_and_its_names_are_unique),
+        cmocka_unit_test(the_help_of_runs_tells_every_field_of_a_query),
         cmocka_unit_test(help_fits_in_eighty_columns),
         cmocka_unit_test(help_shows_all_that_the_row_says),
         cmocka_unit_test(headings_are_bold_only_where_colour_is_asked_for),

@@ -186,6 +186,38 @@ static void an_error_says_at_which_byte(void **state) {
     assert_refused("[1] 2", 5, "at byte 4: something follows");
 }
 
+static void a_member_of_another_kind_is_as_one_that_is_missing(void **state) {
+    static const char text[] =
+        "{\"text\":\"a\",\"empty\":\"\",\"int\":-3,\"count\":7,\"float\":1.5,"
+        "\"true\":true,\"false\":false,\"null\":null,\"list\":[],\"map\":{}}";
+    static const char *const keys[] = { "text",  "empty", "int",  "count", "float",  "true",
+                                        "false", "null",  "list", "map",   "missing" };
+    AUTO(arena) arena = ARENA_INIT;
+    struct node map;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(json_read(text, strlen(text), &arena, &map, &err), 0);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *key = keys[i];
+        const struct node *node = node_get(&map, key);
+        const bool is_text = node && node->kind == NODE_TEXT,
+                   is_int = node && node->kind == NODE_INT;
+        const char *kept = node_keep_text(&map, key, &arena);
+
+        assert_string_equal(node_get_text(&map, key, "?"), is_text ? node->text : "?");
+        assert_int_equal(kept != NULL, is_text);
+        assert_true(!kept || (kept != node->text && strcmp(kept, node->text) == 0));
+        assert_int_equal(node_get_int(&map, key, INT64_MIN, -9), is_int ? node->integer : -9);
+        assert_int_equal(node_get_int(&map, key, 7, -9), strcmp(key, "count") == 0 ? 7 : -9);
+        assert_int_equal(node_get_int(&map, key, 8, -9), -9);
+        assert_int_equal(node_get_count(&map, key), strcmp(key, "count") == 0 ? 7 : 0);
+        assert_int_equal(node_get_truth(&map, key), strcmp(key, "true") == 0);
+    }
+    assert_null(node_get_text(NULL, "text", NULL));
+    assert_int_equal(node_get_int(node_get(&map, "list"), "int", 0, -1), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_writer_writes_reads_back_as_the_same_tree),
@@ -194,6 +226,7 @@ int main(void) {
         cmocka_unit_test(depth_is_bounded_and_the_bound_is_usable),
         cmocka_unit_test(no_prefix_of_a_list_is_a_value),
         cmocka_unit_test(an_error_says_at_which_byte),
+        cmocka_unit_test(a_member_of_another_kind_is_as_one_that_is_missing),
     };
 
     return cmocka_run_group_tests_name("json_read", tests, NULL, NULL);

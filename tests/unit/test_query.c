@@ -152,7 +152,24 @@ static void a_time_that_leaves_out_the_end_is_a_span(void **state) {
     assert_true(fits_number("created_at:2026-02..2026-03", march + 86400));
     assert_true(fits_number("created_at:2026-03-01 00:00:01", march + 1));
     assert_true(fits_number("created_at:>=2026-03-01T00:00:00.5Z", march + 0.5));
+    assert_false(fits_number("created_at:2026-03-01 00:00", march + 60));
+    assert_true(fits_number("created_at:2026", march));
+    assert_false(fits_number("created_at:2026", march + 306 * 86400));
+    assert_true(fits_number("created_at:2026-03-01T02:00+02:00", march + 59));
     assert_true(fits_number("created_at:2026", march) && !fits_number("created_at:2025", march));
+}
+
+static void who_names_no_field_is_told_all_of_them(void **state) {
+    static const char text[] = "zzzzzzzz:1";
+    AUTO_PTR(diags) diags = diags_new();
+    AUTO(arena) arena = ARENA_INIT;
+    struct query query;
+
+    (void)state;
+    assert_int_equal(query_parse(text, strlen(text), 0, &arena, diags, &query), -1);
+    assert_int_equal(diags->len, 1);
+    for (const struct query_own_field *own = query_own_fields; own->name; own++)
+        assert_non_null(strstr(diags->list[0].help, own->name));
 }
 
 /* xorshift: the same queries each time. */
@@ -254,6 +271,7 @@ int main(void) {
         cmocka_unit_test(quoted_text_is_neither_number_nor_pattern),
         cmocka_unit_test(a_pattern_stands_for_any_text_and_any_case),
         cmocka_unit_test(a_time_that_leaves_out_the_end_is_a_span),
+        cmocka_unit_test(who_names_no_field_is_told_all_of_them),
         cmocka_unit_test(every_value_fits_either_a_condition_or_its_negation),
         cmocka_unit_test(a_range_is_both_of_its_comparisons),
         cmocka_unit_test(a_mistake_is_told_at_its_place),

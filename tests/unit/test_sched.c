@@ -308,11 +308,12 @@ static void a_gang_that_is_not_placed_leaves_everything_as_it_was(void **unused)
         struct machine machine = random_machine();
         struct gang *gang = random_gang(1);
         struct cluster cluster, untouched;
+        struct blocked blocked;
 
         cluster_init(&cluster, &machine, 1);
         cluster_init(&untouched, &machine, 1);
-        if (cluster_place(&cluster, &gang->demand, gang->spots))
-            cluster_unplace(&cluster, &gang->demand, gang->spots);
+        if (cluster_find_blocked(&cluster, &gang->demand, gang->spots, &blocked))
+            assert_false(cluster_place(&cluster, &gang->demand, gang->spots));
         for (enum resource r = 0; r < RESOURCE_COUNT; r++)
             assert_int_equal(cluster_free(&cluster, r), cluster_free(&untouched, r));
         assert_int_equal(cluster.gpus[0], untouched.gpus[0]);

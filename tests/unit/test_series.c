@@ -229,7 +229,6 @@ static void a_merged_store_has_a_tree_of_summaries(void **state) {
     assert_true(series_is_finished(store));
     series_store_close(store);
     AUTO_PTR(series_reader) reader = open_reader();
-    assert_true(series_reader_is_finished(reader));
     assert_true(series_extent(reader, &id, 1, SERIES_BY_STEP, &range));
     assert_true(range.from == 0 && range.to == N - 1);
     ok(series_buckets(reader, &id, 1, &range, 7, buckets, &err));

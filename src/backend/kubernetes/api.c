@@ -9,6 +9,7 @@
 #include "backend/kubernetes/api_call.h"
 #include "backend/kubernetes/credential.h"
 #include "backend/kubernetes/status.h"
+#include "base/clock.h"
 #include "codec/json.h"
 #include "codec/json_read.h"
 
@@ -87,7 +88,7 @@ int api_query(const char *name, const char *value, struct buf *out, struct error
 /* ---- one try ---- */
 
 static void try_later(struct api_call *call, uint32_t wait_ms) {
-    const struct timeval wait = { wait_ms / 1000, (wait_ms % 1000) * 1000 };
+    const struct timeval wait = clock_timeval(wait_ms);
 
     event_add(call->step, &wait);
 }
@@ -451,12 +452,12 @@ static void settle_create(struct api_call *call, struct api_answer *answer) {
 
 struct api_call *api_create(struct api *api, const struct api_resource *resource,
                             const struct node *object, api_done *done, void *context) {
-    const struct node *name = node_get(node_get(object, "metadata"), "name");
+    const char *name = node_get_text(node_get(object, "metadata"), "name", NULL);
     struct api_call *call = api_call_new(api, "create", resource, NULL, NULL);
     struct error err;
 
-    if (name && name->kind == NODE_TEXT)
-        call->name = strdup(name->text);
+    if (name)
+        call->name = strdup(name);
     else
         error_set(&call->refused, ERROR_INVALID, "the object has no metadata.name");
     if (buf_append(&call->base, call->path.data, call->path.len, &err))
@@ -467,12 +468,10 @@ struct api_call *api_create(struct api *api, const struct api_resource *resource
 
 struct api_call *api_update(struct api *api, const struct api_resource *resource,
                             const struct node *object, api_done *done, void *context) {
-    const struct node *name = node_get(node_get(object, "metadata"), "name");
-    const bool has_name = name && name->kind == NODE_TEXT;
-    struct api_call *call =
-        api_call_new(api, "update", resource, has_name ? name->text : NULL, NULL);
+    const char *name = node_get_text(node_get(object, "metadata"), "name", NULL);
+    struct api_call *call = api_call_new(api, "update", resource, name, NULL);
 
-    if (!has_name)
+    if (!name)
         error_set(&call->refused, ERROR_INVALID, "the object has no metadata.name");
     set_sent(call, object, JSON_TYPE);
     return start(call, "PUT", settle_plainly, done, context);
@@ -645,10 +644,6 @@ void api_free(struct api *api) {
 
 const char *api_namespace(const struct api *api) {
     return api->config.namespace;
-}
-
-const char *api_server(const struct api *api) {
-    return api->config.server;
 }
 
 struct event_base *api_loop(const struct api *api) {

@@ -57,7 +57,6 @@ MUST_CHECK int api_new(struct event_base *loop, struct kubeconfig *config,
 void api_free(struct api *api);
 
 const char *api_namespace(const struct api *api); /* of the context */
-const char *api_server(const struct api *api);    /* "https://…", for sentences */
 struct event_base *api_loop(const struct api *api);
 const struct api_options *api_options(const struct api *api); /* defaults filled in */
 

@@ -7,12 +7,6 @@
 #include "backend/kubernetes/api_call.h"
 #include "base/vec.h"
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_TEXT ? node->text : "";
-}
-
 static char *copy(const char *text) {
     char *copied = text ? strdup(text) : NULL;
 
@@ -62,7 +56,7 @@ static void settle_list(struct api_call *call, struct api_answer *answer) {
         call->item(call->context, &items->items[i]);
     if (!was_freed) {
         call->was_freed = NULL;
-        next = copy(text_of(node_get(answer->object, "metadata"), "continue"));
+        next = copy(node_get_text(node_get(answer->object, "metadata"), "continue", ""));
         call->arena = arena;
         if (next[0])
             ask_page(call, next);
@@ -149,8 +143,9 @@ static void settle_kinds(struct api_call *call, struct api_answer *answer) {
         return;
     }
     for (uint32_t i = 0; list && list->kind == NODE_LIST && i < list->count; i++) {
-        const struct node *item = &list->items[i], *scope = node_get(item, "namespaced");
-        const char *plural = text_of(item, "name"), *kind = text_of(item, "kind");
+        const struct node *item = &list->items[i];
+        const char *plural = node_get_text(item, "name", "");
+        const char *kind = node_get_text(item, "kind", "");
 
         if (strchr(plural, '/') || !plural[0] || !kind[0] || discovery->kinds.len >= KINDS_MAX)
             continue; /* subresources */
@@ -158,7 +153,7 @@ static void settle_kinds(struct api_call *call, struct api_answer *answer) {
             .version = discovery->versions[discovery->at],
             .kind = arena_text(&discovery->arena, kind, strlen(kind)),
             .plural = arena_text(&discovery->arena, plural, strlen(plural)),
-            .namespaced = scope && scope->kind == NODE_BOOL && scope->truth,
+            .namespaced = node_get_truth(item, "namespaced"),
         };
     }
     if (++discovery->at < discovery->n_versions)
@@ -184,9 +179,10 @@ static void settle_group(struct api_call *call, struct api_answer *answer) {
         finish_discovery(call, &answer->err);
         return;
     }
-    add_version(discovery, text_of(node_get(answer->object, "preferredVersion"), "version"));
+    add_version(discovery,
+                node_get_text(node_get(answer->object, "preferredVersion"), "version", ""));
     for (uint32_t i = 0; versions && versions->kind == NODE_LIST && i < versions->count; i++)
-        add_version(discovery, text_of(&versions->items[i], "version"));
+        add_version(discovery, node_get_text(&versions->items[i], "version", ""));
     if (discovery->n_versions > 0)
         ask_version(call);
     else

@@ -11,6 +11,7 @@ struct slot {
     uint64_t check;
 };
 
+/* Of words, and part of the file: not the hash of base/hash.h. */
 static uint64_t check_of(const struct logstream_cursor *at, uint32_t rank) {
     const uint64_t words[] = { (uint64_t)at->time_ns, at->lines, at->part, at->offset, rank };
     uint64_t sum = 0xcbf29ce484222325;

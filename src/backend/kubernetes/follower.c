@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 enum {
     /* Between two connections, about. The node keeps what is not read yet, so that nothing is lost
      * by asking late, and much is spared by not asking often what is refused a thousand times. */
@@ -41,8 +43,7 @@ static void finish(struct follower *follower, const char *trouble) {
 /* Half of it is chance: what cut one cut all of them. */
 static void connect_later(struct follower *follower) {
     const uint32_t half = follower->again_ms / 2, ms = half + arc4random_uniform(half + 1);
-    const struct timeval delay = { .tv_sec = ms / 1000,
-                                   .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+    const struct timeval delay = clock_timeval(ms);
 
     if (follower->again_ms < AGAIN_LAST_MS)
         follower->again_ms *= AGAIN_TIMES;

@@ -135,7 +135,7 @@ static void look_at_sleep(struct pod_gang *g) {
 }
 
 static void look(struct pod_gang *g) {
-    const struct timeval again = { .tv_sec = LOOK_EVERY_MS / 1000 };
+    const struct timeval again = clock_timeval(LOOK_EVERY_MS);
 
     if (g->stage == STAGE_GONE)
         return;
@@ -267,14 +267,12 @@ static void begin_watching(struct pod_gang *g) {
 
 int gang_check_made(const struct pod_gang *g, const char *kind, const struct api_answer *answer,
                     struct error *err) {
-    const struct node *name = node_get(node_get(answer->object, "metadata"), "name");
-
     if (answer->err.code != ERROR_NONE || !answer->object)
         return error_set(err, ERROR_INVALID, "the cluster does not take the %s: %.380s", kind,
                          answer->err.message);
     if (answer->existed && !job_is_of_run(answer->object, g->facts->uuid))
         return error_set(err, ERROR_CONFLICT, "the cluster has a %s %s of somebody else", kind,
-                         name && name->kind == NODE_TEXT ? name->text : g->name);
+                         node_get_text(node_get(answer->object, "metadata"), "name", g->name));
     return 0;
 }
 
@@ -412,7 +410,7 @@ void gang_go_on(struct pod_gang *g) {
 
 static int launch(struct backend *backend, const struct gang *gang, struct error *err) {
     struct pod_gang *g = (struct pod_gang *)backend;
-    const struct timeval soon = { .tv_sec = LOOK_EVERY_MS / 1000 };
+    const struct timeval soon = clock_timeval(LOOK_EVERY_MS);
 
     g->gang = *gang;
     tasks_init(g);

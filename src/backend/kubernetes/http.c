@@ -15,6 +15,7 @@
 #include "backend/kubernetes/curl.h"
 #include "base/attr.h"
 #include "base/buf.h"
+#include "base/clock.h"
 
 enum {
     REFUSAL_MAX = 256 << 10, /* the body that a stream is refused with */
@@ -111,7 +112,7 @@ static bool is_success(const struct http_call *call) {
 }
 
 static void wait_for_bytes(struct http_call *call) {
-    const struct timeval wait = { call->idle_ms / 1000, (call->idle_ms % 1000) * 1000 };
+    const struct timeval wait = clock_timeval(call->idle_ms);
 
     if (call->idle)
         event_add(call->idle, &wait);
@@ -343,7 +344,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
 
 static int on_timer_set(CURLM *multi, long wait_ms, void *context) {
     struct http *http = context;
-    const struct timeval wait = { wait_ms / 1000, (wait_ms % 1000) * 1000 };
+    const struct timeval wait = clock_timeval(wait_ms);
 
     (void)multi;
     if (wait_ms < 0)

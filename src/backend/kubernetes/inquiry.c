@@ -80,7 +80,7 @@ static void ask(struct api *api, const char *uuid, uint32_t attempt, struct inqu
     const struct api_resource leases = {
         .group = "coordination.k8s.io", .version = "v1", .plural = "leases", .namespace = namespace
     };
-    const struct timeval most = { .tv_sec = INQUIRY_MOST_MS / 1000 };
+    const struct timeval most = clock_timeval(INQUIRY_MOST_MS);
     char labels[160];
 
     snprintf(labels, sizeof labels, MANIFEST_LABEL_RUN "=%.64s," MANIFEST_LABEL_ATTEMPT "=%" PRIu32,

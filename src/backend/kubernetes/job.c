@@ -8,14 +8,8 @@
 
 #include "manifest/manifest.h"
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *value = node_get(map, key);
-
-    return value && value->kind == NODE_TEXT ? value->text : NULL;
-}
-
 static const char *label_of(const struct node *object, const char *key) {
-    return text_of(node_get(node_get(object, "metadata"), "labels"), key);
+    return node_get_text(node_get(node_get(object, "metadata"), "labels"), key, NULL);
 }
 
 static bool is_text(const char *text, const char *expected) {
@@ -28,10 +22,11 @@ bool job_is_over(const struct node *job, char *why, size_t size) {
     for (uint32_t i = 0; conditions && conditions->kind == NODE_LIST && i < conditions->count;
          i++) {
         const struct node *condition = &conditions->items[i];
-        const char *type = text_of(condition, "type"), *message = text_of(condition, "message");
+        const char *type = node_get_text(condition, "type", NULL);
+        const char *message = node_get_text(condition, "message", NULL);
 
         if ((is_text(type, "Failed") || is_text(type, "Succeeded")) &&
-            is_text(text_of(condition, "status"), "True")) {
+            is_text(node_get_text(condition, "status", NULL), "True")) {
             snprintf(why, size, "%s", message && *message ? message : type);
             return true;
         }
@@ -59,7 +54,7 @@ static bool read_index(const char *text, uint32_t *out) {
 
 bool job_task_of_pod(const struct node *pod, enum role *role, uint32_t *index) {
     const char *named = label_of(pod, MANIFEST_LABEL_ROLE);
-    const char *name = text_of(node_get(pod, "metadata"), "name");
+    const char *name = node_get_text(node_get(pod, "metadata"), "name", NULL);
     const char *dash = name ? strrchr(name, '-') : NULL;
     bool is_known = false;
 

@@ -18,12 +18,6 @@ void lease_identity(const char *uuid, uint32_t attempt, char out[static LEASE_ID
 
 /* ---- reading ---- */
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_TEXT ? node->text : "";
-}
-
 static int64_t number_of(const struct node *map, const char *key, int64_t least, int64_t most,
                          int64_t otherwise) {
     const struct node *node = node_get(map, key);
@@ -40,7 +34,7 @@ void lease_see(struct lease *lease, const struct node *object, int64_t now_us) {
     const struct node *metadata = node_get(object, "metadata"), *spec = node_get(object, "spec");
     const struct node *notes = node_get(metadata, "annotations");
     const bool exists = object && object->kind == NODE_MAP;
-    const char *version = text_of(metadata, "resourceVersion");
+    const char *version = node_get_text(metadata, "resourceVersion", "");
     int64_t taken_us = 0;
 
     /* What is the same did not change: a list that is read again does not lengthen anybody's. */
@@ -50,13 +44,13 @@ void lease_see(struct lease *lease, const struct node *object, int64_t now_us) {
     if (!exists)
         return;
     KEEP(lease->version, version);
-    KEEP(lease->holder, text_of(spec, "holderIdentity"));
-    KEEP(lease->run, text_of(notes, LEASE_RUN_ANNOTATION));
-    KEEP(lease->who, text_of(notes, LEASE_WHO_ANNOTATION));
+    KEEP(lease->holder, node_get_text(spec, "holderIdentity", ""));
+    KEEP(lease->run, node_get_text(notes, LEASE_RUN_ANNOTATION, ""));
+    KEEP(lease->who, node_get_text(notes, LEASE_WHO_ANNOTATION, ""));
     lease->duration_us = US_PER_S * number_of(spec, "leaseDurationSeconds", 1, LEASE_DURATION_MOST,
                                               LEASE_DURATION_S);
     lease->transitions = number_of(spec, "leaseTransitions", 0, INT32_MAX - 1, 0);
-    if (time_read(text_of(spec, "acquireTime"), &taken_us))
+    if (time_read(node_get_text(spec, "acquireTime", ""), &taken_us))
         lease->taken_us = taken_us;
 }
 

@@ -10,17 +10,17 @@ enum { MOMENT_MOST = 64 };
 #define SECOND_NS 1000000000ll
 
 size_t logstream_moment(const char *text, size_t n, int64_t *out_ns) {
-    const size_t most = n < MOMENT_MOST ? n : MOMENT_MOST;
-    struct timespec moment;
-    const size_t length = time_scan(text, most, &moment);
+    const char *blank = memchr(text, ' ', n < MOMENT_MOST ? n : MOMENT_MOST);
+    struct time_given given;
 
-    if (length == 0 || length == most || text[length] != ' ')
+    if (!blank || !time_parse(text, (size_t)(blank - text), &given) || given.unit < UNIT_SECOND ||
+        !given.has_zone)
         return 0;
     /* Before 1970 nothing is logged, and after 2262 nanoseconds do not fit. */
-    if (moment.tv_sec < 0 || moment.tv_sec >= INT64_MAX / SECOND_NS)
+    if (given.moment.tv_sec < 0 || given.moment.tv_sec >= INT64_MAX / SECOND_NS)
         return 0;
-    *out_ns = moment.tv_sec * SECOND_NS + moment.tv_nsec;
-    return length + 1;
+    *out_ns = given.moment.tv_sec * SECOND_NS + given.moment.tv_nsec;
+    return (size_t)(blank - text) + 1;
 }
 
 /* ---- the log ---- */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "backend/kubernetes/gang.h"
+#include "base/clock.h"
 #include "codec/json_read.h"
 
 enum {
@@ -129,7 +130,7 @@ static void finish(struct making *making) {
     static const char no_gates[] =
         "this cluster has no scheduling gates (Kubernetes before 1.27): nothing places the tasks "
         "together, and gangs that find half of their room each wait for each other";
-    const struct timeval soon = { .tv_usec = GOING_MS * 1000 };
+    const struct timeval soon = clock_timeval(GOING_MS);
     struct pod_gang *g = making->gang;
     const bool is_whole = !making->was_refused && !g->is_stopping;
     const bool takes_turn = is_whole && making->manifest->is_gated && !making->has_no_gates;
@@ -228,9 +229,7 @@ static void make_next(struct pod_gang *g) {
 }
 
 static const char *uid_of(const struct node *object) {
-    const struct node *uid = node_get(node_get(object, "metadata"), "uid");
-
-    return uid && uid->kind == NODE_TEXT ? uid->text : "";
+    return node_get_text(node_get(object, "metadata"), "uid", "");
 }
 
 /* The rest names its owner, and is made anew for it. */

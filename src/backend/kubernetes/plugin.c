@@ -201,7 +201,7 @@ static void on_readable(evutil_socket_t fd, short what, void *context) {
 /* ---- life ---- */
 
 static void listen_to(struct plugin *plugin, struct event_base *loop, uint32_t timeout_ms) {
-    const struct timeval wait = { timeout_ms / 1000, (timeout_ms % 1000) * 1000 };
+    const struct timeval wait = clock_timeval(timeout_ms);
 
     plugin->end = event_new(loop, plugin->pidfd, EV_READ, on_end, plugin);
     plugin->timeout = evtimer_new(loop, on_timeout, plugin);

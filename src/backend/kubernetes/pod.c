@@ -14,14 +14,8 @@ enum { US_PER_S = 1000000, SIGNALS_FROM = 128, SIGNALS_MOST = 64 };
 
 /* ---- values that may be anything ---- */
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_TEXT ? node->text : "";
-}
-
 static bool is(const struct node *map, const char *key, const char *value) {
-    return strcmp(text_of(map, key), value) == 0;
+    return strcmp(node_get_text(map, key, ""), value) == 0;
 }
 
 static int64_t number_of(const struct node *map, const char *key, int64_t otherwise) {
@@ -33,7 +27,7 @@ static int64_t number_of(const struct node *map, const char *key, int64_t otherw
 static int64_t time_of(const struct node *map, const char *key) {
     int64_t us = 0;
 
-    return time_read(text_of(map, key), &us) ? us : 0;
+    return time_read(node_get_text(map, key, ""), &us) ? us : 0;
 }
 
 /* The entry of a list that has this member, or NULL; `value` NULL: the first one. */
@@ -198,7 +192,8 @@ static void say_memory(struct pod *pod) {
 
 /* How a container ended by itself. */
 static void take_exit(struct pod *pod, const struct node *terminated) {
-    const char *reason = text_of(terminated, "reason"), *message = text_of(terminated, "message");
+    const char *reason = node_get_text(terminated, "reason", "");
+    const char *message = node_get_text(terminated, "message", "");
     const int64_t code = number_of(terminated, "exitCode", 0);
     const int64_t number = number_of(terminated, "signal", 0);
     const int64_t by_code =
@@ -227,7 +222,7 @@ static void take_terminated(struct pod *pod, const struct node *terminated,
                             const struct node *disruption) {
     const int64_t code = number_of(terminated, "exitCode", 0);
 
-    const char *message = text_of(terminated, "message");
+    const char *message = node_get_text(terminated, "message", "");
 
     pod->has_message = shim_end_read(message, strlen(message), &pod->message);
     pod->started_us = time_of(terminated, "startedAt");
@@ -279,8 +274,9 @@ static const struct waiting_row {
 static bool take_waiting(struct pod *pod, const struct node *container, const char *who,
                          const struct node *spec) {
     const struct node *waiting = node_get(node_get(container, "state"), "waiting");
-    const char *reason = text_of(waiting, "reason"), *message = text_of(waiting, "message");
-    const char *image = text_of(spec, "image");
+    const char *reason = node_get_text(waiting, "reason", "");
+    const char *message = node_get_text(waiting, "message", "");
+    const char *image = node_get_text(spec, "image", "");
 
     for (size_t i = 0; i < ARRAY_LEN(waiting_rows); i++) {
         const struct waiting_row *row = &waiting_rows[i];
@@ -301,11 +297,12 @@ static bool take_waiting(struct pod *pod, const struct node *container, const ch
 
 static void take_init_failure(struct pod *pod, const struct node *init,
                               const struct node *terminated) {
-    const char *message = text_of(terminated, "message");
+    const char *message = node_get_text(terminated, "message", "");
 
     pod->trouble = POD_INIT;
-    say(pod, "its init container %.60s failed with exit code %lld%s%.200s", text_of(init, "name"),
-        (long long)number_of(terminated, "exitCode", 0), message[0] ? ": " : "", message);
+    say(pod, "its init container %.60s failed with exit code %lld%s%.200s",
+        node_get_text(init, "name", ""), (long long)number_of(terminated, "exitCode", 0),
+        message[0] ? ": " : "", message);
 }
 
 /* Init containers that fail or wait for what is wrong. */
@@ -321,9 +318,10 @@ static void take_init(struct pod *pod, const struct node *spec, const struct nod
             take_init_failure(pod, init, terminated);
             return;
         }
-        snprintf(who, sizeof who, "the init container %.50s", text_of(init, "name"));
+        snprintf(who, sizeof who, "the init container %.50s", node_get_text(init, "name", ""));
         if (take_waiting(pod, init, who,
-                         entry_of(node_get(spec, "initContainers"), "name", text_of(init, "name"))))
+                         entry_of(node_get(spec, "initContainers"), "name",
+                                  node_get_text(init, "name", ""))))
             return;
     }
 }
@@ -332,7 +330,7 @@ static void take_init(struct pod *pod, const struct node *spec, const struct nod
 static void take_gates(struct pod *pod, const struct node *gates) {
     pod->gate = "";
     for (uint32_t i = 0; gates && gates->kind == NODE_LIST && i < gates->count; i++) {
-        const char *name = text_of(&gates->items[i], "name");
+        const char *name = node_get_text(&gates->items[i], "name", "");
 
         pod->is_gated = true;
         if (!pod->gate[0] || strcmp(pod->gate, MANIFEST_GATE) == 0)
@@ -356,12 +354,13 @@ static void say_gated(struct pod *pod, const char *message) {
  * it back since another has none. */
 static bool was_put_off(const struct node *condition) {
     return is(condition, "reason", "Schedulable") || is(condition, "reason", "Undetermined") ||
-           strstr(text_of(condition, "message"), "optimistic rejection"); /* coscheduling's words */
+           strstr(node_get_text(condition, "message", ""),
+                  "optimistic rejection"); /* coscheduling's words */
 }
 
 static void take_unscheduled(struct pod *pod, const struct node *status) {
     const struct node *condition = condition_of(status, "PodScheduled", "False");
-    const char *message = text_of(condition, "message");
+    const char *message = node_get_text(condition, "message", "");
 
     pod->phase = POD_WAITING;
     if (!condition)
@@ -382,14 +381,14 @@ static void take_unscheduled(struct pod *pod, const struct node *status) {
 
 static void take_deletion(struct pod *pod, const struct node *metadata,
                           const struct node *disruption) {
-    const struct reason_row *row =
-        disruption ? row_of(disruptions, ARRAY_LEN(disruptions), text_of(disruption, "reason"))
-                   : NULL;
+    const struct reason_row *row = disruption ? row_of(disruptions, ARRAY_LEN(disruptions),
+                                                       node_get_text(disruption, "reason", ""))
+                                              : NULL;
 
-    const char *message = text_of(disruption, "message");
+    const char *message = node_get_text(disruption, "message", "");
     const int64_t grace_s = number_of(metadata, "deletionGracePeriodSeconds", 0);
 
-    pod->is_being_deleted = text_of(metadata, "deletionTimestamp")[0] != '\0';
+    pod->is_being_deleted = node_get_text(metadata, "deletionTimestamp", "")[0] != '\0';
     pod->deletion_grace_s = grace_s > 0 && grace_s < INT32_MAX ? grace_s : 0;
     pod->deletion_us = time_of(metadata, "deletionTimestamp");
     pod->if_gone = row ? row->end : POD_DELETED;
@@ -408,8 +407,8 @@ static const struct node *disruption_of(const struct node *status) {
 /* A pod that has no container that ended says what is known of it. */
 static void take_failed(struct pod *pod, const struct node *status) {
     const struct reason_row *row =
-        row_of(pod_reasons, ARRAY_LEN(pod_reasons), text_of(status, "reason"));
-    const char *message = text_of(status, "message");
+        row_of(pod_reasons, ARRAY_LEN(pod_reasons), node_get_text(status, "reason", ""));
+    const char *message = node_get_text(status, "message", "");
 
     if (row) {
         end_with(pod, row->end);
@@ -458,17 +457,17 @@ void pod_read(const struct node *object, const char *container, struct pod *out)
     const struct node *own = entry_of(node_get(spec, "containers"), "name", container);
     const struct node *state, *terminated, *running, *disruption, *seen;
 
-    *out = (struct pod){ .name = text_of(metadata, "name"),
-                         .uid = text_of(metadata, "uid"),
-                         .version = text_of(metadata, "resourceVersion"),
-                         .node = text_of(spec, "nodeName") };
+    *out = (struct pod){ .name = node_get_text(metadata, "name", ""),
+                         .uid = node_get_text(metadata, "uid", ""),
+                         .version = node_get_text(metadata, "resourceVersion", ""),
+                         .node = node_get_text(spec, "nodeName", "") };
     out->memory_limit =
         bytes_of(node_get(node_get(node_get(own, "resources"), "limits"), "memory"));
     disruption = disruption_of(status);
     take_gates(out, node_get(spec, "schedulingGates"));
     take_deletion(out, metadata, disruption);
     seen = entry_of(node_get(status, "containerStatuses"), "name",
-                    own ? text_of(own, "name") : container);
+                    own ? node_get_text(own, "name", "") : container);
     state = node_get(seen, "state");
     terminated = node_get(state, "terminated");
     running = node_get(state, "running");

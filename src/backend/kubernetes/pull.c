@@ -11,6 +11,7 @@
 #include "backend/kubernetes/intake.h"
 #include "backend/kubernetes/shim_key.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "shim/frame.h"
 
 enum {
@@ -105,8 +106,7 @@ static void on_cut(evutil_socket_t fd, short what, void *context) {
 }
 
 static void wait_ms(struct event *event, uint32_t ms) {
-    const struct timeval delay = { .tv_sec = ms / 1000,
-                                   .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+    const struct timeval delay = clock_timeval(ms);
 
     evtimer_add(event, &delay);
 }

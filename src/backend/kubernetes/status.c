@@ -63,20 +63,14 @@ enum error_code status_code(int http_status) {
     return row_of(http_status)->code;
 }
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_TEXT ? node->text : "";
-}
-
 const char *status_reason(const struct node *status) {
-    return strcmp(text_of(status, "kind"), "Status") == 0 ? text_of(status, "reason") : "";
+    return strcmp(node_get_text(status, "kind", ""), "Status") == 0
+               ? node_get_text(status, "reason", "")
+               : "";
 }
 
 int64_t status_retry_after_s(const struct node *status) {
-    const struct node *seconds = node_get(node_get(status, "details"), "retryAfterSeconds");
-
-    return seconds && seconds->kind == NODE_INT && seconds->integer > 0 ? seconds->integer : -1;
+    return node_get_int(node_get(status, "details"), "retryAfterSeconds", 1, -1);
 }
 
 static void add(char *out, size_t room, const char *before, const char *text) {
@@ -94,8 +88,8 @@ static void add_causes(const struct node *status, const char *message, char *out
     if (!causes || causes->kind != NODE_LIST)
         return;
     for (uint32_t i = 0; i < causes->count && shown < CAUSES_SHOWN; i++) {
-        const char *field = text_of(&causes->items[i], "field");
-        const char *why = text_of(&causes->items[i], "message");
+        const char *field = node_get_text(&causes->items[i], "field", "");
+        const char *why = node_get_text(&causes->items[i], "message", "");
 
         if (!why[0] || strstr(message, why))
             continue;
@@ -109,8 +103,9 @@ static void add_causes(const struct node *status, const char *message, char *out
 void status_explain(int http_status, const struct node *status, const char *asked,
                     struct error *err) {
     const struct row *row = row_of(http_status);
-    const char *message =
-        strcmp(text_of(status, "kind"), "Status") == 0 ? text_of(status, "message") : "";
+    const char *message = strcmp(node_get_text(status, "kind", ""), "Status") == 0
+                              ? node_get_text(status, "message", "")
+                              : "";
     char causes[sizeof err->message] = "";
 
     add_causes(status, message, causes, sizeof causes);

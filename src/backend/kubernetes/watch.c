@@ -145,7 +145,7 @@ static bool see(struct watch *watch, const struct watch_line *line) {
 /* ---- what is next ---- */
 
 static void next_after(struct watch *watch, uint32_t wait_ms) {
-    const struct timeval wait = { wait_ms / 1000, (wait_ms % 1000) * 1000 };
+    const struct timeval wait = clock_timeval(wait_ms);
 
     event_add(watch->step, &wait);
 }

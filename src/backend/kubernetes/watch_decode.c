@@ -12,20 +12,14 @@ static const char *const kinds[] = {
 };
 _Static_assert(ARRAY_LEN(kinds) == WATCH_LINE_KIND_COUNT, "every kind has its word");
 
-static const char *text_of(const struct node *map, const char *key) {
-    const struct node *node = node_get(map, key);
-
-    return node && node->kind == NODE_TEXT ? node->text : "";
-}
-
 void watch_identify(const struct node *object, struct watch_line *out) {
     const struct node *metadata = node_get(object, "metadata");
 
     out->object = object;
-    out->namespace = text_of(metadata, "namespace");
-    out->name = text_of(metadata, "name");
-    out->uid = text_of(metadata, "uid");
-    out->version = text_of(metadata, "resourceVersion");
+    out->namespace = node_get_text(metadata, "namespace", "");
+    out->name = node_get_text(metadata, "name", "");
+    out->uid = node_get_text(metadata, "uid", "");
+    out->version = node_get_text(metadata, "resourceVersion", "");
 }
 
 /* True: there is an event to tell. An unknown kind is none, and no mistake. */
@@ -37,7 +31,7 @@ static int read_line(const char *text, size_t n, struct arena *arena, struct nod
 
     if (json_read(text, n, arena, root, err))
         return error_wrap(err, "an event of the watch");
-    kind = text_of(root, "type");
+    kind = node_get_text(root, "type", "");
     object = node_get(root, "object");
     while (k < ARRAY_LEN(kinds) && strcmp(kinds[k], kind) != 0)
         k++;

@@ -260,7 +260,7 @@ static int claim(struct cgroups *groups, struct tree *tree) {
         }
         if (fd >= 0)
             close(fd);
-        cgroup_pause(1);
+        clock_pause_ms(1);
     }
     return EBUSY;
 }
@@ -595,7 +595,7 @@ unsigned cgroups_clear(const char *id, unsigned most_ms) {
     unsigned left = look_for(id, CGROUP_CLEAR_ALL);
 
     while (left && clock_monotonic_us() < until_us) {
-        cgroup_pause(CLEAR_PAUSE_MS);
+        clock_pause_ms(CLEAR_PAUSE_MS);
         left = look_for(id, CGROUP_CLEAR_ALL);
     }
     return left;

@@ -11,9 +11,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 enum {
@@ -60,12 +60,6 @@ int cgroup_read(int directory, const char *file, char *text, size_t size) {
     close(fd);
     text[n < 0 ? 0 : n] = '\0';
     return errnum;
-}
-
-void cgroup_pause(unsigned ms) {
-    const struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-
-    nanosleep(&pause, NULL);
 }
 
 /* ---- where ---- */
@@ -293,20 +287,15 @@ static void kill_listed(int directory, const char *name) {
 
 /* Ends what lives in the run's group and in those of its tasks. */
 static void kill_within(int run, const char *name) {
-    DIR *list;
     struct dirent *entry;
-    int copy;
+    DIR *list;
 
     if (cgroup_write(run, "cgroup.kill", "1") == 0)
         return;
     kill_listed(run, name);
-    copy = openat(run, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    list = copy < 0 ? NULL : fdopendir(copy);
-    if (!list) {
-        if (copy >= 0)
-            close(copy);
+    list = list_of(run);
+    if (!list)
         return;
-    }
     while ((entry = readdir(list))) {
         int fd;
 
@@ -332,7 +321,7 @@ static bool remove_dead(int parent, const char *name, int tries) {
     is_left = flock(fd, LOCK_EX | LOCK_NB) < 0 || cgroup_remove(parent, name) != 0;
     for (int i = 0; is_left && i < tries && flock(fd, LOCK_EX | LOCK_NB) == 0; i++) {
         kill_within(fd, name);
-        cgroup_pause(KILL_PAUSE_MS);
+        clock_pause_ms(KILL_PAUSE_MS);
         is_left = cgroup_remove(parent, name) != 0;
     }
     close(fd);

@@ -27,8 +27,6 @@ void cgroup_name(char out[static CGROUP_NAME_MOST], const char *id);
 int cgroup_write(int directory, const char *file, const char *text);
 int cgroup_read(int directory, const char *file, char *text, size_t size);
 
-void cgroup_pause(unsigned ms);
-
 /* ---- where ---- */
 
 /* What the kernel says of this process, read once. */

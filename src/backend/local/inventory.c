@@ -154,7 +154,9 @@ static gpu_set named(const char *word, size_t n, const struct gpus *gpus) {
     return __builtin_popcountll(found) == 1 ? found : 0;
 }
 
-gpu_set inventory_visible(const char *text, const struct gpus *gpus) {
+/* Which of the GPUs a value of CUDA_VISIBLE_DEVICES names, read as CUDA does: numbers, or the
+ * beginnings of uuids that only one has; the first that names none ends the list. NULL: all. */
+static gpu_set visible_gpus(const char *text, const struct gpus *gpus) {
     const gpu_set all = gpus->n == GPUS_MAX ? ~(gpu_set)0 : ((gpu_set)1 << gpus->n) - 1;
     gpu_set visible = 0;
 
@@ -191,7 +193,7 @@ void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus
         return;
     }
     nvml_read(gpus);
-    out->gpus = inventory_visible(getenv("CUDA_VISIBLE_DEVICES"), gpus);
+    out->gpus = visible_gpus(getenv("CUDA_VISIBLE_DEVICES"), gpus);
     out->amount[RESOURCE_GPU] = (milli)__builtin_popcountll(out->gpus) * 1000;
 }
 

@@ -22,8 +22,4 @@ struct machine_use {
 };
 void inventory_use(struct machine_use *out);
 
-/* Which of the GPUs a value of CUDA_VISIBLE_DEVICES names, read as CUDA does: numbers, or the
- * beginnings of uuids that only one has; the first that names none ends the list. NULL: all. */
-gpu_set inventory_visible(const char *text, const struct gpus *gpus);
-
 #endif

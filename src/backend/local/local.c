@@ -11,13 +11,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend/local/cgroup.h"
 #include "backend/local/descendants.h"
 #include "backend/local/spawn.h"
 #include "backend/local/unenforced.h"
+#include "base/clock.h"
 
 enum {
     READ_SIZE = 256 * 1024,
@@ -67,12 +67,8 @@ struct local {
     char buffer[READ_SIZE];
 };
 
-static struct timeval milliseconds(uint32_t ms) {
-    return (struct timeval){ .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
-}
-
 static void arm(struct event *event, uint32_t ms) {
-    const struct timeval delay = milliseconds(ms);
+    const struct timeval delay = clock_timeval(ms);
 
     evtimer_add(event, &delay);
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/library.h"
 
 enum { ANSWER_US = 3 * 1000 * 1000, MOVE_TRIES = 300, MOVE_PAUSE_MS = 10 };
@@ -141,7 +142,7 @@ static bool wait_for_move(const char *name, struct cgroup_spot *out) {
     for (int i = 0; i < MOVE_TRIES; i++) {
         if (is_in(name, out))
             return true;
-        cgroup_pause(MOVE_PAUSE_MS);
+        clock_pause_ms(MOVE_PAUSE_MS);
     }
     return false;
 }
