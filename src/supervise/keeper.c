@@ -16,7 +16,11 @@
 
 static_assert(KEEPER_STOP == SIGTERM && KEEPER_KILL == SIGQUIT, "signals are as the header says");
 
-enum { SWEEP_MS = 5, SUPERVISOR_DONE = 0 };
+enum {
+    SWEEP_FIRST_MS = 5,   /* between two looks at what is left; doubles up to the last */
+    SWEEP_LAST_MS = 1000, /* what sleeps in the kernel may do so for hours */
+    SUPERVISOR_DONE = 0,
+};
 
 /* Leaves the terminal and the caller's files: a run outlives both. */
 static void detach(void) {
@@ -44,14 +48,15 @@ static void begin_anew(const sigset_t *held) {
     sigprocmask(SIG_SETMASK, held, NULL);
 }
 
-/* Ends all that descends from us, also what forks meanwhile. */
+/* Ends all that descends from us, also what forks meanwhile: as long as something ends, the next
+ * look comes soon. */
 static void sweep(void) {
-    for (;;) {
-        const struct timespec pause = { .tv_nsec = SWEEP_MS * 1000000L };
+    for (long ms = SWEEP_FIRST_MS;; ms = ms * 2 < SWEEP_LAST_MS ? ms * 2 : SWEEP_LAST_MS) {
         struct processes left = { 0 };
+        struct timespec pause;
 
         while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
+            ms = SWEEP_FIRST_MS;
         if (waitid(P_ALL, 0, &(siginfo_t){ 0 }, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
             return;
         descendants_scan(&left, NULL);
@@ -59,6 +64,7 @@ static void sweep(void) {
             if (!left.list.items[i].is_zombie)
                 process_signal(&left.list.items[i], SIGKILL);
         processes_release(&left);
+        pause = (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
         nanosleep(&pause, NULL);
     }
 }
