@@ -69,14 +69,17 @@ static void sweep(void) {
     }
 }
 
-/* Hands signals on and reaps until the supervisor is gone; returns how it ended. */
-static int watch(pid_t supervisor, const sigset_t *signals) {
+/* Hands signals on and reaps until the supervisor is gone; returns how it ended. *order is the
+ * severest so far, 0: none. */
+static int watch(pid_t supervisor, const sigset_t *signals, int *order) {
     for (;;) {
         int status, number = sigwaitinfo(signals, NULL);
         pid_t pid;
 
-        if (number == KEEPER_STOP || number == KEEPER_KILL)
+        if (number == KEEPER_STOP || number == KEEPER_KILL) {
+            *order = *order == KEEPER_KILL ? KEEPER_KILL : number;
             kill(supervisor, number);
+        }
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
             if (pid == supervisor)
                 return status;
@@ -112,7 +115,7 @@ static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
 static void keeper_main(const struct keeper_work *work) {
     const pid_t keeper = getpid();
     sigset_t signals;
-    int status;
+    int status, order = 0;
 
     prctl(PR_SET_NAME, "myelin-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -124,7 +127,11 @@ static void keeper_main(const struct keeper_work *work) {
 
         if (supervisor == 0)
             supervisor_main(work, keeper);
-        status = supervisor > 0 ? watch(supervisor, &signals) : 1 << 8; /* as if it exited with 1 */
+        if (supervisor > 0 && order)
+            kill(supervisor, order); /* the one before may have died with it */
+        status = 1 << 8;             /* as if it exited with 1 */
+        if (supervisor > 0)
+            status = watch(supervisor, &signals, &order);
         if (status == SUPERVISOR_DONE)
             _exit(0);
         sweep();

@@ -36,7 +36,8 @@ struct keeper_work {
      * `wait_status` is as of waitpid. */
     void (*orphaned)(void *context, int wait_status);
     /* Asked first, in the keeper, when nothing of this machine is left: true has another
-     * supervisor started, as what it watched goes on without it. NULL: never. */
+     * supervisor started, as what it watched goes on without it; that one gets the severest order
+     * that came so far. NULL: never. */
     bool (*revives)(void *context, int wait_status);
     void *context;
 };
