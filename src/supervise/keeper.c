@@ -20,6 +20,7 @@ enum {
     SWEEP_FIRST_MS = 5,   /* between two looks at what is left; doubles up to the last */
     SWEEP_LAST_MS = 1000, /* what sleeps in the kernel may do so for hours */
     SUPERVISOR_DONE = 0,
+    SUPERVISOR_GAVE_UP = 1,
 };
 
 /* Leaves the terminal and the caller's files: a run outlives both. */
@@ -108,8 +109,7 @@ static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
     prctl(PR_SET_PDEATHSIG, KEEPER_STOP);
     if (getppid() != keeper)
         raise(KEEPER_STOP); /* it was gone before the kernel could be asked to tell */
-    work->supervise(work->context, keeper);
-    _exit(SUPERVISOR_DONE);
+    _exit(work->supervise(work->context, keeper) ? SUPERVISOR_GAVE_UP : SUPERVISOR_DONE);
 }
 
 static void keeper_main(const struct keeper_work *work) {
@@ -128,8 +128,8 @@ static void keeper_main(const struct keeper_work *work) {
         if (supervisor == 0)
             supervisor_main(work, keeper);
         if (supervisor > 0 && order)
-            kill(supervisor, order); /* the one before may have died with it */
-        status = 1 << 8;             /* as if it exited with 1 */
+            kill(supervisor, order);      /* the one before may have died with it */
+        status = SUPERVISOR_GAVE_UP << 8; /* as of waitpid, as if it had exited */
         if (supervisor > 0)
             status = watch(supervisor, &signals, &order);
         if (status == SUPERVISOR_DONE)

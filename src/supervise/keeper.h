@@ -30,8 +30,9 @@ enum {
 struct keeper_work {
     /* Runs in the supervisor's process, in a session without a terminal, until the run is over.
      * Gets KEEPER_STOP and KEEPER_KILL as signals, which wait until it calls
-     * keeper_take_orders. `keeper` is its parent as long as that lives. */
-    void (*supervise)(void *context, pid_t keeper);
+     * keeper_take_orders. `keeper` is its parent as long as that lives. Anything but 0: it could
+     * not go on with the run, which is as if it had died. */
+    int (*supervise)(void *context, pid_t keeper);
     /* Runs in the keeper, once nothing of the run is left, if the supervisor died of something;
      * `wait_status` is as of waitpid. */
     void (*orphaned)(void *context, int wait_status);

@@ -407,7 +407,7 @@ static void begin(struct supervisor *supervisor) {
         start_run(supervisor);
 }
 
-void supervisor_supervise(void *context, pid_t keeper) {
+int supervisor_supervise(void *context, pid_t keeper) {
     struct supervisor *supervisor = context;
     AUTO(arena) arena = ARENA_INIT;
     struct event *stop, *kill;
@@ -421,9 +421,9 @@ void supervisor_supervise(void *context, pid_t keeper) {
 
     supervisor->keeper = keeper;
     if (supervisor->takes_over && take_over(supervisor, &arena, &err))
-        return; /* as long as the journal cannot be read, nothing can be told */
+        return -1; /* as long as the journal cannot be read, nothing can be told */
     if (state_is_final(supervisor->seen.state))
-        return; /* the one before told the end, and died */
+        return 0; /* the one before told the end, and died */
     supervisor->base = event_base_new();
     if (!supervisor->base)
         abort();
@@ -452,4 +452,5 @@ void supervisor_supervise(void *context, pid_t keeper) {
     code_watch_release(&supervisor->code);
     event_base_free(supervisor->base);
     record_release(&supervisor->seen);
+    return 0;
 }

@@ -62,8 +62,9 @@ struct supervisor {
     const char *notice; /* of who prepared it, or NULL */
 };
 
-/* All that a supervisor does; `context` is a struct supervisor. Returns when the run is over. */
-void supervisor_supervise(void *context, pid_t keeper);
+/* All that a supervisor does; `context` is a struct supervisor. Returns 0 when the run is over, -1
+ * where one before it began the run, and what that told cannot be read. */
+int supervisor_supervise(void *context, pid_t keeper);
 
 /* Of the journal: rings for whoever follows the run. */
 void supervisor_journal_written(void *supervisor);

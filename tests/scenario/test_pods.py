@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import SECONDS, compile_logger, keeper_of
+from conftest import SECONDS, compile_logger, keeper_of, lives
 from small_cluster import Cluster, free_port
 
 
@@ -402,6 +402,20 @@ def test_a_sleep_longer_than_the_linger_costs_no_line_and_the_rests_come_a_few_a
         assert log_of(scenario, task) == lines(1500)
         assert any(f"the pod of {task} ended before all was fetched: missing are 0 bytes of its log" in text for text in notices(scenario))
     assert 1 < cluster.most_logs <= 4
+
+
+def test_a_run_whose_journal_cannot_be_read_for_a_moment_is_watched_again_after_it(scenario, cluster):
+    started = submit(scenario, cluster, gang(scenario, "echo ready; sleep 5"))
+    wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
+    keeper, supervisor = keeper_of(scenario)
+    journal = scenario.home / "runs/1/events.jsonl"
+    journal.rename(journal.with_suffix(".away"))
+    os.kill(supervisor, signal.SIGKILL)
+    time.sleep(0.7)  # the second try comes after a second
+    assert lives(keeper)
+    journal.with_suffix(".away").rename(journal)
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0 and "a new supervisor goes on with the run" in notices(scenario), ended
 
 
 def has_pending(pid, number):

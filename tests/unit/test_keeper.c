@@ -102,7 +102,7 @@ static void await(const char *order) {
 
 /* Takes no order, but tells the one that waits, and dies: the first of a stop, those that follow of
  * a kill. */
-static void die_of_orders(void *context, pid_t keeper) {
+static int die_of_orders(void *context, pid_t keeper) {
     const struct stage *stage = context;
 
     (void)keeper;
@@ -110,7 +110,7 @@ static void die_of_orders(void *context, pid_t keeper) {
     await(stage->n_revivals < 2 ? "stop" : "kill");
     tell(stage, order_waiting());
     await(stage->n_revivals < 1 ? "stop" : "kill");
-    raise(SIGKILL);
+    return raise(SIGKILL);
 }
 
 static void an_order_that_died_with_a_supervisor_is_handed_to_the_next(void **state) {
@@ -132,11 +132,51 @@ static void an_order_that_died_with_a_supervisor_is_handed_to_the_next(void **st
     finish(stage);
 }
 
+/* ---- what a supervisor leaves ---- */
+
+static int give_up_once(void *context, pid_t keeper) {
+    const struct stage *stage = context;
+
+    (void)keeper;
+    tell(stage, "up");
+    return stage->n_revivals == 0 ? -1 : 0;
+}
+
+static void a_supervisor_that_cannot_go_on_is_followed_and_one_that_is_done_is_not(void **state) {
+    struct stage *stage = *state;
+
+    start(stage, &(struct keeper_work){ .supervise = give_up_once,
+                                        .orphaned = tell_orphaned,
+                                        .revives = revives_twice,
+                                        .context = stage });
+    finish(stage);
+    tell(stage, "over");
+    assert_string_equal(heard(stage), "up");
+    assert_string_equal(heard(stage), "up");
+    assert_string_equal(heard(stage), "over");
+}
+
+static int give_up(void *context, pid_t keeper) {
+    (void)context, (void)keeper;
+    return -1;
+}
+
+static void without_another_supervisor_the_run_is_an_orphan(void **state) {
+    struct stage *stage = *state;
+
+    start(stage, &(struct keeper_work){
+                     .supervise = give_up, .orphaned = tell_orphaned, .context = stage });
+    assert_string_equal(heard(stage), "failed");
+    finish(stage);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(an_order_that_died_with_a_supervisor_is_handed_to_the_next),
+        CASE(a_supervisor_that_cannot_go_on_is_followed_and_one_that_is_done_is_not),
+        CASE(without_another_supervisor_the_run_is_an_orphan),
     };
 
     return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
