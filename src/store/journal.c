@@ -142,24 +142,36 @@ struct json *journal_begin(struct journal *journal, const char *event) {
     return json;
 }
 
-/* A line never goes on where another was cut: that would lose both. */
-static bool append_lines(struct journal *journal) {
+static uint64_t count_lines(const char *bytes, size_t n) {
+    uint64_t lines = 0;
+
+    for (size_t i = 0; i < n; i++)
+        lines += bytes[i] == '\n';
+    return lines;
+}
+
+/* Returns how many are whole in the file. A line never goes on where another was cut: that would
+ * lose both. */
+static uint64_t append_lines(struct journal *journal) {
     const struct buf *lines = &journal->waiting;
     ssize_t n;
 
     if (journal->is_cut && write(journal->fd, "\n", 1) != 1)
-        return false;
+        return 0;
     journal->is_cut = false;
     n = write(journal->fd, lines->data, lines->len);
-    journal->is_cut = n > 0 && n < (ssize_t)lines->len;
-    return n == (ssize_t)lines->len;
+    if (n == (ssize_t)lines->len)
+        return journal->n_waiting;
+    if (n <= 0)
+        return 0;
+    journal->is_cut = lines->data[n - 1] != '\n';
+    return count_lines(lines->data, (size_t)n);
 }
 
 void journal_flush(struct journal *journal) {
     if (journal->n_waiting == 0)
         return;
-    if (journal->fd < 0 || !append_lines(journal))
-        journal->lost += journal->n_waiting;
+    journal->lost += journal->n_waiting - (journal->fd >= 0 ? append_lines(journal) : 0);
     buf_clear(&journal->waiting);
     journal->n_waiting = 0;
     if (journal->written)
