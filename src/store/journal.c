@@ -12,7 +12,6 @@
 #include "store/sharing.h"
 
 enum {
-    LINE_MAX_BYTES = 256 * 1024,
     WAITING_MOST = 64 * 1024,
     ROOM_FOR_RUN = 32 * 1024,
     ROOM_FOR_TASK = 512, /* start and end */
@@ -22,8 +21,8 @@ static int journal_open(struct journal *journal, const struct rundir *rundir, in
                         struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
 
-    *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES),
-                                 .waiting = BUF_INIT(WAITING_MOST + LINE_MAX_BYTES) };
+    *journal = (struct journal){ .line = BUF_INIT(JOURNAL_LINE_MOST),
+                                 .waiting = BUF_INIT(WAITING_MOST + JOURNAL_LINE_MOST) };
     journal->fd = shared_open(rundir_home_of(rundir, &arena), rundir->journal,
                               O_RDWR | O_APPEND | O_CLOEXEC | flags, SHARED_TO_READ, 0666);
     if (journal->fd < 0)
@@ -194,6 +193,7 @@ bool journal_end(struct journal *journal, enum journal_manner manner) {
         journal->n_waiting++;
     else
         journal->lost++;
+    journal->too_long += !is_whole;
     if (manner == JOURNAL_GATHERED && journal->waiting.len < WAITING_MOST)
         return true;
     journal_flush(journal);

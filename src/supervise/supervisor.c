@@ -393,9 +393,11 @@ static void begin(struct supervisor *supervisor) {
         on_notice(supervisor, supervisor->options->unenforced);
     if (supervisor->notice)
         on_notice(supervisor, supervisor->notice);
-    if (supervisor->journal.lost > 0)
+    if (supervisor->is_given_too_long && !supervisor->takes_over)
         on_notice(supervisor, "what the file gives as params or tags is longer than a line of the "
                               "journal, 256 KiB: it is not recorded");
+    if (supervisor->journal.lost > supervisor->journal.too_long)
+        on_notice(supervisor, "the disk did not take all that was to be recorded before the start");
     if (supervisor->options->hides_gpus) {
         supervisor->no_gpus = calloc(supervisor->plan->n_tasks, sizeof *supervisor->no_gpus);
         if (!supervisor->no_gpus)

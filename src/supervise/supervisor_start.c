@@ -98,6 +98,7 @@ static int start_keeper(struct supervisor *supervisor, struct error *err) {
 /* ---- the start ---- */
 
 static int start_in(struct supervisor *supervisor, struct error *err) {
+    uint64_t too_long;
     int status;
 
     if (keep_files(supervisor->options, &supervisor->rundir, err) ||
@@ -115,7 +116,9 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                                  .directory = supervisor->working_directory,
                                                  .origin = supervisor->options->origin,
                                                  .elsewhere = supervisor->options->elsewhere });
+    too_long = supervisor->journal.too_long;
     chronicle_given(&supervisor->journal, supervisor->plan);
+    supervisor->is_given_too_long = supervisor->journal.too_long > too_long;
     code_watch_tell(&supervisor->code, &supervisor->journal);
     supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
     if (supervisor->options->demand)

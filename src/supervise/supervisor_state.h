@@ -59,7 +59,8 @@ struct supervisor {
     struct tracker *tracker;
     struct bell bell;
     struct code_watch code;
-    const char *notice; /* of who prepared it, or NULL */
+    const char *notice;     /* of who prepared it, or NULL */
+    bool is_given_too_long; /* what the file gives is not in the journal */
 };
 
 /* All that a supervisor does; `context` is a struct supervisor. Returns 0 when the run is over, -1
