@@ -677,6 +677,9 @@ static void the_message_of_a_shim_is_told_from_any_other(void **state) {
         { "{\"exit\": \"1\"}", false, 0, 0 },
         { "{\"signal\": 65}", false, 0, 0 },
         { "{\"exit\": 0, \"log\": -1}", false, 0, 0 },
+        { "{\"exit\": 0, \"log\": 7, \"lost\": 7}", true, SHIM_EXITED, 0 },
+        { "{\"exit\": 0, \"log\": 7, \"lost\": 8}", false, 0, 0 },
+        { "{\"exit\": 0, \"lost\": 1}", false, 0, 0 },
         { "{\"exit\": 0", false, 0, 0 },
         { "[1]", false, 0, 0 },
     };
