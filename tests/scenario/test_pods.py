@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import SECONDS, compile_logger, keeper_of, lives
+from conftest import SECONDS, compile_logger, keeper_of, lives, state_of
 from small_cluster import Cluster, free_port
 
 
@@ -446,6 +446,7 @@ def test_an_order_that_a_supervisor_took_with_it_is_followed_by_the_next(scenari
     wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
     keeper, supervisor = keeper_of(scenario)
     os.kill(supervisor, signal.SIGSTOP)
+    wait_until(lambda: state_of(supervisor) == "T", "it does not stop")  # till then it takes orders
     os.kill(keeper, order)  # as `stop` and `kill` do
     wait_until(lambda: has_pending(supervisor, order), "the order has not come")
     os.kill(supervisor, signal.SIGKILL)
