@@ -62,3 +62,21 @@ int file_read(const char *path, struct buf *out, struct error *err) {
         close(fd);
     return status;
 }
+
+bool file_append(int fd, const char *bytes, size_t n) {
+    struct stat before;
+    ssize_t done;
+    int errnum;
+
+    if (fstat(fd, &before))
+        return false;
+    errno = ENOSPC; /* where a part of it is written */
+    done = write(fd, bytes, n);
+    if (done == (ssize_t)n)
+        return true;
+    errnum = errno;
+    if (done > 0 && ftruncate(fd, before.st_size))
+        errnum = errno;
+    errno = errnum;
+    return false;
+}

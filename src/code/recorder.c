@@ -16,8 +16,10 @@
 #include "base/clock.h"
 #include "code/facts.h"
 #include "codec/json_read.h"
+#include "store/journal.h"
 
-enum { LINE_MOST = 512 * 1024 };
+/* A line of the journal has it and what is known of an archive. */
+enum { LINE_MOST = JOURNAL_LINE_MOST / 2 };
 
 /* ---- in its process ---- */
 
@@ -34,7 +36,8 @@ static void write_all(int fd, const char *bytes, size_t n) {
     }
 }
 
-static void tell(int fd, const struct code_facts *facts) {
+/* False: it is too long. */
+static bool tell(int fd, const struct code_facts *facts) {
     AUTO(buf) line = BUF_INIT(LINE_MOST);
     struct json json;
     struct error err;
@@ -43,8 +46,10 @@ static void tell(int fd, const struct code_facts *facts) {
     json_object(&json);
     code_facts_write(&json, facts);
     json_end(&json);
-    if (json_finish(&json, &err) == 0 && buf_append(&line, "\n", 1, &err) == 0)
-        write_all(fd, line.data, line.len);
+    if (json_finish(&json, &err) || buf_append(&line, "\n", 1, &err))
+        return false;
+    write_all(fd, line.data, line.len);
+    return true;
 }
 
 static void on_head(void *context, const struct code_facts *facts) {
@@ -76,7 +81,10 @@ static void record(const char *top, const char *place, const struct rundir *rund
         facts.diff_bytes = 0;
         facts.is_diff_cut = true;
     }
-    tell(fd, &facts);
+    if (!tell(fd, &facts)) {
+        facts.untracked.n = 0; /* how many there are is told without their names */
+        tell(fd, &facts);
+    }
 }
 
 static void child(const char *top, const char *place, const struct rundir *rundir, int fd) {

@@ -13,7 +13,6 @@
 #include "store/sharing.h"
 
 enum {
-    LINE_MAX_BYTES = 256 * 1024,
     WAITING_MOST = 64 * 1024,
     ROOM_FOR_RUN = 32 * 1024,
     ROOM_FOR_TASK = 512, /* start and end */
@@ -23,8 +22,8 @@ static int journal_open(struct journal *journal, const struct rundir *rundir, in
                         struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
 
-    *journal = (struct journal){ .line = BUF_INIT(LINE_MAX_BYTES),
-                                 .waiting = BUF_INIT(WAITING_MOST + LINE_MAX_BYTES) };
+    *journal = (struct journal){ .line = BUF_INIT(JOURNAL_LINE_MOST),
+                                 .waiting = BUF_INIT(WAITING_MOST + JOURNAL_LINE_MOST) };
     journal->fd = shared_open(rundir_home_of(rundir, &arena), rundir->journal,
                               O_RDWR | O_APPEND | O_CLOEXEC | flags, SHARED_TO_READ, 0666);
     if (journal->fd < 0)
@@ -143,24 +142,36 @@ struct json *journal_begin(struct journal *journal, const char *event) {
     return json;
 }
 
-/* A line never goes on where another was cut: that would lose both. */
-static bool append_lines(struct journal *journal) {
+static uint64_t count_lines(const char *bytes, size_t n) {
+    uint64_t lines = 0;
+
+    for (size_t i = 0; i < n; i++)
+        lines += bytes[i] == '\n';
+    return lines;
+}
+
+/* Returns how many are whole in the file. A line never goes on where another was cut: that would
+ * lose both. */
+static uint64_t append_lines(struct journal *journal) {
     const struct buf *lines = &journal->waiting;
     ssize_t n;
 
     if (journal->is_cut && write(journal->fd, "\n", 1) != 1)
-        return false;
+        return 0;
     journal->is_cut = false;
     n = write(journal->fd, lines->data, lines->len);
-    journal->is_cut = n > 0 && n < (ssize_t)lines->len;
-    return n == (ssize_t)lines->len;
+    if (n == (ssize_t)lines->len)
+        return journal->n_waiting;
+    if (n <= 0)
+        return 0;
+    journal->is_cut = lines->data[n - 1] != '\n';
+    return count_lines(lines->data, (size_t)n);
 }
 
 void journal_flush(struct journal *journal) {
     if (journal->n_waiting == 0)
         return;
-    if (journal->fd < 0 || !append_lines(journal))
-        journal->lost += journal->n_waiting;
+    journal->lost += journal->n_waiting - (journal->fd >= 0 ? append_lines(journal) : 0);
     buf_clear(&journal->waiting);
     journal->n_waiting = 0;
     if (journal->written)
@@ -183,6 +194,7 @@ bool journal_end(struct journal *journal, enum journal_manner manner) {
         journal->n_waiting++;
     else
         journal->lost++;
+    journal->too_long += !is_whole;
     if (manner == JOURNAL_GATHERED && journal->waiting.len < WAITING_MOST)
         return true;
     journal_flush(journal);

@@ -17,6 +17,8 @@
 #include "codec/json.h"
 #include "store/rundir.h"
 
+enum { JOURNAL_LINE_MOST = 256 * 1024 }; /* bytes */
+
 struct journal {
     int fd; /* -1: closed */
     uint64_t seq;
@@ -27,9 +29,10 @@ struct journal {
     struct buf waiting; /* whole lines that are to be written with the next */
     struct json json;
     uint64_t n_waiting;
-    off_t reserved; /* up to where there is room for the lines that have to be written */
-    uint64_t lost;  /* lines that could not be written */
-    bool is_cut;    /* the file ends in the middle of a line */
+    off_t reserved;    /* up to where there is room for the lines that have to be written */
+    uint64_t lost;     /* lines that could not be written */
+    uint64_t too_long; /* those of them that are longer than a line may be */
+    bool is_cut;       /* the file ends in the middle of a line */
     void (*written)(void *context); /* others can read more than before; NULL: nobody is told */
     void *context;
 };

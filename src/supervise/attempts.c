@@ -5,7 +5,8 @@
 #include <event2/event_struct.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #include "base/clock.h"
 
@@ -22,7 +23,7 @@ struct attempts {
     uint32_t n_restarts;
     bool has_moved, is_stopped, is_over;
     struct ports old_ports; /* of the attempt before, until the next has its own */
-    struct timespec began;
+    int64_t began_us;       /* of the monotonic clock */
     struct event ended_event, begin_event;
 };
 
@@ -92,7 +93,7 @@ static int begin(struct attempts *attempts, struct error *err) {
         rundir_attempt_logs(attempts->options.rundir, attempts->number, &attempts->arena);
     /* Where it cannot be made, writing the first log says so. */
     mkdir(attempts->options.logs, 0777);
-    clock_gettime(CLOCK_MONOTONIC, &attempts->began);
+    attempts->began_us = clock_monotonic_us();
     attempts->observer.began(attempts->observer.context, attempts->number);
     status = run_start(attempts->plan, &attempts->options, attempts->base, &observer,
                        &attempts->run, err);
@@ -104,11 +105,7 @@ static int begin(struct attempts *attempts, struct error *err) {
 /* ---- between two ---- */
 
 static int64_t lasted_ms(const struct attempts *attempts) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)(now.tv_sec - attempts->began.tv_sec) * 1000 +
-           (now.tv_nsec - attempts->began.tv_nsec) / 1000000;
+    return (clock_monotonic_us() - attempts->began_us) / 1000;
 }
 
 static enum again decide(const struct attempts *attempts, uint32_t *delay_ms) {

@@ -14,6 +14,17 @@ void code_watch_release(struct code_watch *watch) {
     *watch = (struct code_watch)CODE_WATCH_NONE;
 }
 
+/* Where the journal does not take what is long, it may take a word of it. */
+static void tell(struct journal *journal, const struct code_facts *facts) {
+    const uint64_t lost = journal->lost;
+
+    chronicle_code(journal, facts);
+    if (journal->lost > lost)
+        chronicle_notice(journal, "what is known of the code could not be recorded: it is longer "
+                                  "than a line of the journal, 256 KiB, or the disk did not take "
+                                  "it");
+}
+
 /* ---- before the supervisor ---- */
 
 void code_watch_know(struct code_watch *watch, const struct code_facts *facts) {
@@ -33,7 +44,7 @@ void code_watch_look_up(struct code_watch *watch, const char *directory,
 
 void code_watch_tell(const struct code_watch *watch, struct journal *journal) {
     if (code_facts_any(&watch->facts))
-        chronicle_code(journal, &watch->facts);
+        tell(journal, &watch->facts);
 }
 
 /* ---- in the supervisor ---- */
@@ -42,7 +53,7 @@ void code_watch_tell(const struct code_watch *watch, struct journal *journal) {
 static void tell_last(struct code_watch *watch) {
     if (recorder_facts(&watch->recorder, &watch->arena, &watch->facts)) {
         watch->facts.is_late = watch->has_started;
-        chronicle_code(watch->journal, &watch->facts);
+        tell(watch->journal, &watch->facts);
     }
     event_free(watch->event);
     watch->event = NULL;

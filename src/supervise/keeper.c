@@ -16,7 +16,12 @@
 
 static_assert(KEEPER_STOP == SIGTERM && KEEPER_KILL == SIGQUIT, "signals are as the header says");
 
-enum { SWEEP_MS = 5, SUPERVISOR_DONE = 0 };
+enum {
+    SWEEP_FIRST_MS = 5,   /* between two looks at what is left; doubles up to the last */
+    SWEEP_LAST_MS = 1000, /* what sleeps in the kernel may do so for hours */
+    SUPERVISOR_DONE = 0,
+    SUPERVISOR_GAVE_UP = 1,
+};
 
 /* Leaves the terminal and the caller's files: a run outlives both. */
 static void detach(void) {
@@ -44,14 +49,15 @@ static void begin_anew(const sigset_t *held) {
     sigprocmask(SIG_SETMASK, held, NULL);
 }
 
-/* Ends all that descends from us, also what forks meanwhile. */
+/* Ends all that descends from us, also what forks meanwhile: as long as something ends, the next
+ * look comes soon. */
 static void sweep(void) {
-    for (;;) {
-        const struct timespec pause = { .tv_nsec = SWEEP_MS * 1000000L };
+    for (long ms = SWEEP_FIRST_MS;; ms = ms * 2 < SWEEP_LAST_MS ? ms * 2 : SWEEP_LAST_MS) {
         struct processes left = { 0 };
+        struct timespec pause;
 
         while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
+            ms = SWEEP_FIRST_MS;
         if (waitid(P_ALL, 0, &(siginfo_t){ 0 }, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
             return;
         descendants_scan(&left, NULL);
@@ -59,18 +65,22 @@ static void sweep(void) {
             if (!left.list.items[i].is_zombie)
                 process_signal(&left.list.items[i], SIGKILL);
         processes_release(&left);
+        pause = (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
         nanosleep(&pause, NULL);
     }
 }
 
-/* Hands signals on and reaps until the supervisor is gone; returns how it ended. */
-static int watch(pid_t supervisor, const sigset_t *signals) {
+/* Hands signals on and reaps until the supervisor is gone; returns how it ended. *order is the
+ * severest so far, 0: none. */
+static int watch(pid_t supervisor, const sigset_t *signals, int *order) {
     for (;;) {
         int status, number = sigwaitinfo(signals, NULL);
         pid_t pid;
 
-        if (number == KEEPER_STOP || number == KEEPER_KILL)
+        if (number == KEEPER_STOP || number == KEEPER_KILL) {
+            *order = *order == KEEPER_KILL ? KEEPER_KILL : number;
             kill(supervisor, number);
+        }
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
             if (pid == supervisor)
                 return status;
@@ -99,14 +109,13 @@ static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
     prctl(PR_SET_PDEATHSIG, KEEPER_STOP);
     if (getppid() != keeper)
         raise(KEEPER_STOP); /* it was gone before the kernel could be asked to tell */
-    work->supervise(work->context, keeper);
-    _exit(SUPERVISOR_DONE);
+    _exit(work->supervise(work->context, keeper) ? SUPERVISOR_GAVE_UP : SUPERVISOR_DONE);
 }
 
 static void keeper_main(const struct keeper_work *work) {
     const pid_t keeper = getpid();
     sigset_t signals;
-    int status;
+    int status, order = 0;
 
     prctl(PR_SET_NAME, "myelin-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -118,7 +127,11 @@ static void keeper_main(const struct keeper_work *work) {
 
         if (supervisor == 0)
             supervisor_main(work, keeper);
-        status = supervisor > 0 ? watch(supervisor, &signals) : 1 << 8; /* as if it exited with 1 */
+        if (supervisor > 0 && order)
+            kill(supervisor, order);      /* the one before may have died with it */
+        status = SUPERVISOR_GAVE_UP << 8; /* as of waitpid, as if it had exited */
+        if (supervisor > 0)
+            status = watch(supervisor, &signals, &order);
         if (status == SUPERVISOR_DONE)
             _exit(0);
         sweep();

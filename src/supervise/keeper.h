@@ -30,13 +30,15 @@ enum {
 struct keeper_work {
     /* Runs in the supervisor's process, in a session without a terminal, until the run is over.
      * Gets KEEPER_STOP and KEEPER_KILL as signals, which wait until it calls
-     * keeper_take_orders. `keeper` is its parent as long as that lives. */
-    void (*supervise)(void *context, pid_t keeper);
+     * keeper_take_orders. `keeper` is its parent as long as that lives. Anything but 0: it could
+     * not go on with the run, which is as if it had died. */
+    int (*supervise)(void *context, pid_t keeper);
     /* Runs in the keeper, once nothing of the run is left, if the supervisor died of something;
      * `wait_status` is as of waitpid. */
     void (*orphaned)(void *context, int wait_status);
     /* Asked first, in the keeper, when nothing of this machine is left: true has another
-     * supervisor started, as what it watched goes on without it. NULL: never. */
+     * supervisor started, as what it watched goes on without it; that one gets the severest order
+     * that came so far. NULL: never. */
     bool (*revives)(void *context, int wait_status);
     void *context;
 };

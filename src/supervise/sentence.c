@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervise/sentence.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
 
 enum { FRAME_MOST = 128 /* bytes of a file or function in a sentence */ };
+
+static const char ellipsis[] = "…";
 
 /* The last byte that can be kept of n, so that no character is cut and "…" still fits. */
 static size_t cut(const char *text, size_t n, size_t most) {
@@ -20,19 +23,39 @@ static size_t cut(const char *text, size_t n, size_t most) {
 }
 
 void text_copy(char *out, size_t size, struct slice text) {
-    static const char ellipsis[] = "…";
-    const size_t n = text.n < size ? text.n : cut(text.text, text.n, size - sizeof ellipsis);
+    size_t n;
 
+    assert(size >= sizeof ellipsis);
+    n = text.n < size ? text.n : cut(text.text, text.n, size - sizeof ellipsis);
     if (n)
         memcpy(out, text.text, n);
     memcpy(out + n, n < text.n ? ellipsis : "", n < text.n ? sizeof ellipsis : 1);
 }
 
+/* The last piece, of which no more fits than the room there is: "…" takes the place of its end, or,
+ * where there is less room than that takes, of what stands before. */
+static void say_last(struct sentence *sentence, struct slice text) {
+    const size_t end = sentence->size - 1;
+
+    assert(sentence->size >= sizeof ellipsis);
+    memcpy(sentence->text + sentence->len, text.text, end - sentence->len);
+    sentence->len = cut(sentence->text, end, sentence->size - sizeof ellipsis);
+    memcpy(sentence->text + sentence->len, ellipsis, sizeof ellipsis);
+    sentence->len += strlen(ellipsis);
+    sentence->is_full = true;
+}
+
 /* Adds at most `most` bytes of the text to the sentence. */
 void say_most(struct sentence *sentence, struct slice text, size_t most) {
     const size_t room = sentence->size - sentence->len;
-    const size_t want = most + 4 < room ? most + 4 : room;
+    const size_t want = most + sizeof ellipsis;
 
+    if (sentence->is_full)
+        return;
+    if (text.n >= room && want > room) {
+        say_last(sentence, text);
+        return;
+    }
     text_copy(sentence->text + sentence->len, want, text);
     sentence->len += strlen(sentence->text + sentence->len);
 }

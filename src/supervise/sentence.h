@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One sentence, written piece by piece into an array of the caller's. What does not fit is left out
- * and shown as "…"; no character is ever cut in two. The text always ends with a NUL.
+ * and shown as "…", after which nothing follows; no character is ever cut in two. The text always
+ * ends with a NUL.
  */
 #ifndef SUPERVISE_SENTENCE_H
 #define SUPERVISE_SENTENCE_H
@@ -11,7 +12,8 @@
 
 struct sentence {
     char *text;
-    size_t size, len;
+    size_t size, len; /* the size is at least 4 */
+    bool is_full;     /* it ends with "…": more did not fit */
 };
 
 /* Puts the text into the array of `size` bytes, which is at least 4. */

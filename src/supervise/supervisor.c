@@ -394,9 +394,11 @@ static void begin(struct supervisor *supervisor) {
         on_notice(supervisor, supervisor->options->unenforced);
     if (supervisor->notice)
         on_notice(supervisor, supervisor->notice);
-    if (supervisor->journal.lost > 0)
+    if (supervisor->is_given_too_long && !supervisor->takes_over)
         on_notice(supervisor, "what the file gives as params or tags is longer than a line of the "
                               "journal, 256 KiB: it is not recorded");
+    if (supervisor->journal.lost > supervisor->journal.too_long)
+        on_notice(supervisor, "the disk did not take all that was to be recorded before the start");
     if (supervisor->options->hides_gpus) {
         supervisor->no_gpus = calloc(supervisor->plan->n_tasks, sizeof *supervisor->no_gpus);
         if (!supervisor->no_gpus)
@@ -408,7 +410,7 @@ static void begin(struct supervisor *supervisor) {
         start_run(supervisor);
 }
 
-void supervisor_supervise(void *context, pid_t keeper) {
+int supervisor_supervise(void *context, pid_t keeper) {
     struct supervisor *supervisor = context;
     AUTO(arena) arena = ARENA_INIT;
     struct event *stop, *kill;
@@ -422,9 +424,9 @@ void supervisor_supervise(void *context, pid_t keeper) {
 
     supervisor->keeper = keeper;
     if (supervisor->takes_over && take_over(supervisor, &arena, &err))
-        return; /* as long as the journal cannot be read, nothing can be told */
+        return -1; /* as long as the journal cannot be read, nothing can be told */
     if (state_is_final(supervisor->seen.state))
-        return; /* the one before told the end, and died */
+        return 0; /* the one before told the end, and died */
     supervisor->base = event_base_new();
     if (!supervisor->base)
         abort();
@@ -453,4 +455,5 @@ void supervisor_supervise(void *context, pid_t keeper) {
     code_watch_release(&supervisor->code);
     event_base_free(supervisor->base);
     record_release(&supervisor->seen);
+    return 0;
 }

@@ -97,6 +97,7 @@ static int start_keeper(struct supervisor *supervisor, struct error *err) {
 /* ---- the start ---- */
 
 static int start_in(struct supervisor *supervisor, struct error *err) {
+    uint64_t too_long;
     int status;
 
     if (keep_files(supervisor->options, &supervisor->rundir, err) ||
@@ -114,7 +115,9 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
                                                  .directory = supervisor->working_directory,
                                                  .origin = supervisor->options->origin,
                                                  .elsewhere = supervisor->options->elsewhere });
+    too_long = supervisor->journal.too_long;
     chronicle_given(&supervisor->journal, supervisor->plan);
+    supervisor->is_given_too_long = supervisor->journal.too_long > too_long;
     code_watch_tell(&supervisor->code, &supervisor->journal);
     supervisor->log_origin_us = tasklog_origin(); /* readers of logs find it by this line */
     if (supervisor->options->demand)
@@ -196,6 +199,26 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     return status;
 }
 
+/* As the one whom the journal tells of. */
+static int go_on(struct supervisor *supervisor, struct error *err) {
+    struct run_record record;
+    int status;
+
+    if (record_read(&record, &supervisor->rundir, err))
+        return -1;
+    if (record.uuid) {
+        snprintf(supervisor->uuid, sizeof supervisor->uuid, "%s", record.uuid);
+        supervisor->owner = record.owner;
+        supervisor->working_directory = record.directory;
+        status = start_keeper(supervisor, err);
+    } else {
+        status = error_set(err, ERROR_INVALID, "the journal of run %s does not tell how it began",
+                           supervisor->rundir.id);
+    }
+    record_release(&record);
+    return status;
+}
+
 int supervisor_take_over(const struct plan *plan, const struct supervisor_options *options,
                          const struct rundir *rundir, struct error *err) {
     struct supervisor supervisor = { .plan = plan,
@@ -206,22 +229,13 @@ int supervisor_take_over(const struct plan *plan, const struct supervisor_option
                                      .log_origin_us = tasklog_origin(),
                                      .bell = BELL_NONE,
                                      .code = CODE_WATCH_NONE };
-    struct run_record record;
     int status;
 
     if (owner_take(rundir, &supervisor.lock, err))
         return -1;
     status = owner_reserve(supervisor.lock, rundir, err);
     if (status == 0)
-        status = record_read(&record, rundir, err);
-    if (status == 0 && record.uuid) {
-        snprintf(supervisor.uuid, sizeof supervisor.uuid, "%s", record.uuid);
-        supervisor.owner = record.owner;
-        supervisor.working_directory = record.directory;
-        status = start_keeper(&supervisor, err);
-    }
-    if (status == 0)
-        record_release(&record);
+        status = go_on(&supervisor, err);
     close(supervisor.lock);
     return status;
 }

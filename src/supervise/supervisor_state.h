@@ -59,11 +59,13 @@ struct supervisor {
     struct tracker *tracker;
     struct bell bell;
     struct code_watch code;
-    const char *notice; /* of who prepared it, or NULL */
+    const char *notice;     /* of who prepared it, or NULL */
+    bool is_given_too_long; /* what the file gives is not in the journal */
 };
 
-/* All that a supervisor does; `context` is a struct supervisor. Returns when the run is over. */
-void supervisor_supervise(void *context, pid_t keeper);
+/* All that a supervisor does; `context` is a struct supervisor. Returns 0 when the run is over, -1
+ * where one before it began the run, and what that told cannot be read. */
+int supervisor_supervise(void *context, pid_t keeper);
 
 /* Of the journal: rings for whoever follows the run. */
 void supervisor_journal_written(void *supervisor);

@@ -40,7 +40,7 @@ static void open_log(struct tasklog *log, const char *directory, const char *tas
         return;
     }
     if (fstat(log->fd, &st) == 0)
-        log->kept = (uint64_t)st.st_size; /* of an earlier attempt, whose records stay */
+        log->kept = (uint64_t)st.st_size; /* of an earlier supervisor, whose records stay */
     log->index_fd = open_beside(directory, task, "idx", 0);
     if (log->index_fd >= 0 && fstat(log->index_fd, &st) == 0)
         log->n_records = (uint64_t)st.st_size / LOGINDEX_RECORD;

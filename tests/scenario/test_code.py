@@ -100,6 +100,19 @@ def test_a_run_records_commit_branch_remote_and_changes(project):
         assert not path.is_file() or b"secret" not in path.read_bytes(), path
 
 
+def test_names_of_untracked_files_that_are_too_long_for_a_line_are_left_out_and_counted(project):
+    deep = project.path.joinpath(*["d" * 250] * 11)
+    deep.mkdir(parents=True)
+    (deep / "known").write_text("")
+    commit = project.commit()
+    for i in range(100):
+        (deep / f"{i:0100}").write_text("")
+    ended = project.run()
+    code = project.code()
+    assert (code["commit"], code["dirty"], code["untracked"]) == (commit, False, {"count": 100, "names": []}), code
+    assert "could not be recorded" not in ended.err, ended
+
+
 def test_a_clean_tree_has_no_changes(project):
     project.commit()
     project.run()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import SECONDS, compile_logger, keeper_of
+from conftest import SECONDS, compile_logger, keeper_of, lives, state_of
 from small_cluster import Cluster, free_port
 
 
@@ -404,6 +404,27 @@ def test_a_sleep_longer_than_the_linger_costs_no_line_and_the_rests_come_a_few_a
     assert 1 < cluster.most_logs <= 4
 
 
+def test_a_run_whose_journal_cannot_be_read_for_a_moment_is_watched_again_after_it(scenario, cluster):
+    started = submit(scenario, cluster, gang(scenario, "echo ready; sleep 5"))
+    wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
+    keeper, supervisor = keeper_of(scenario)
+    journal = scenario.home / "runs/1/events.jsonl"
+    journal.rename(journal.with_suffix(".away"))
+    os.kill(supervisor, signal.SIGKILL)
+    time.sleep(0.7)  # the second try comes after a second
+    assert lives(keeper)
+    journal.with_suffix(".away").rename(journal)
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 0 and "a new supervisor goes on with the run" in notices(scenario), ended
+
+
+def has_pending(pid, number):
+    """Whether the signal waits for the process."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        masks = [line.split()[1] for line in file if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
+
 @pytest.mark.parametrize("moment_s", [0.3, 1.0, 1.8])
 def test_a_supervisor_that_is_killed_is_followed_by_one_that_doubles_nothing_and_loses_nothing(scenario, cluster, logger, moment_s):
     command = f"{logger} 4000 500; head -c 500000 /dev/zero >$MYELIN_OUTPUTS_PATH/f.$MYELIN_RANK"
@@ -417,6 +438,20 @@ def test_a_supervisor_that_is_killed_is_followed_by_one_that_doubles_nothing_and
         assert log_of(scenario, task) == lines(4000)
         assert series(scenario)[task]["count"] == 4000
     assert outputs(scenario) == {"f.0": bytes(500000), "f.1": bytes(500000)}
+
+
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGQUIT])
+def test_an_order_that_a_supervisor_took_with_it_is_followed_by_the_next(scenario, cluster, order):
+    started = submit(scenario, cluster, gang(scenario, "echo ready; sleep 600"), "--grace", "1")
+    wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
+    keeper, supervisor = keeper_of(scenario)
+    os.kill(supervisor, signal.SIGSTOP)
+    wait_until(lambda: state_of(supervisor) == "T", "it does not stop")  # till then it takes orders
+    os.kill(keeper, order)  # as `stop` and `kill` do
+    wait_until(lambda: has_pending(supervisor, order), "the order has not come")
+    os.kill(supervisor, signal.SIGKILL)
+    ended = scenario.finish(started, 3 * SECONDS)
+    assert ended.status == 130 and "a new supervisor goes on with the run" in notices(scenario), ended
 
 
 def test_after_a_pod_is_killed_the_node_gives_the_rest_of_its_log(scenario, cluster, logger):

@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -292,6 +294,33 @@ static void a_segment_that_the_fold_has_removed_never_comes_back(void **state) {
     mirror_free(mirror);
 }
 
+/* From now on files may have so many bytes; returns how many they could have. */
+static struct rlimit limit_files(rlim_t bytes) {
+    struct rlimit before, small;
+
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){ bytes, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    return before;
+}
+
+static void what_the_ledger_did_not_take_whole_does_not_spoil_what_follows(void **state) {
+    struct fixture *f = *state;
+    struct mirror *mirror = open_mirror(f);
+    struct rlimit before;
+    struct error err;
+
+    before = limit_files(7);
+    assert_int_equal(mirror_whole(mirror, SEGMENT, strlen(SEGMENT), 1000, &err), -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    send_whole(mirror, SEGMENT, 1000);
+    mirror_free(mirror);
+    mirror = open_mirror(f); /* who takes over knows it too */
+    expect_list(mirror, "spool/" SEGMENT " 1000\n");
+    mirror_free(mirror);
+}
+
 /* In the place of the system's: what reaches the disk, and what the header says by then. */
 static const char *synced_of; /* the mirrored file; NULL: nobody asks */
 static int n_ledgers_synced;
@@ -415,6 +444,25 @@ static void of_files_of_one_name_the_lowest_ranks_is_kept_in_whatever_order_they
     expect_file(f, "a/b/d", "alone");
     assert_int_equal(gather_counts(gather).doubles, 2);
     assert_string_equal(gather_counts(gather).double_path, "a/b/c");
+    gather_free(gather);
+}
+
+static void what_the_index_did_not_take_whole_does_not_spoil_what_follows(void **state) {
+    struct fixture *f = *state;
+    struct gather *gather = gather_new(f->outputs, f->logs, 1);
+    AUTO(buf) list = BUF_INIT(1 << 20);
+    struct rlimit before;
+    struct error err;
+
+    assert_int_equal(gather_write(gather, 0, "a/b", 3, 0, "one", 3, &err), 0);
+    before = limit_files(5);
+    assert_int_equal(gather_whole(gather, 0, "a/b", 3, 3, &err), -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(give(gather, 0, "a/c", "two"), 0);
+    gather_free(gather);
+    gather = gather_new(f->outputs, f->logs, 1);
+    gather_list(gather, 0, &list);
+    assert_string_equal(list.data, "outputs/a/c 3\n");
     gather_free(gather);
 }
 
@@ -629,6 +677,9 @@ static void the_message_of_a_shim_is_told_from_any_other(void **state) {
         { "{\"exit\": \"1\"}", false, 0, 0 },
         { "{\"signal\": 65}", false, 0, 0 },
         { "{\"exit\": 0, \"log\": -1}", false, 0, 0 },
+        { "{\"exit\": 0, \"log\": 7, \"lost\": 7}", true, SHIM_EXITED, 0 },
+        { "{\"exit\": 0, \"log\": 7, \"lost\": 8}", false, 0, 0 },
+        { "{\"exit\": 0, \"lost\": 1}", false, 0, 0 },
         { "{\"exit\": 0", false, 0, 0 },
         { "[1]", false, 0, 0 },
     };
@@ -654,8 +705,10 @@ int main(void) {
         CASE(a_segment_that_the_fold_has_removed_never_comes_back),
         CASE(that_a_segment_was_here_is_on_the_disk_before_the_fold_may_remove_it),
         CASE(who_dies_before_a_header_says_that_it_is_done_is_followed_by_one_who_says_it),
+        CASE(what_the_ledger_did_not_take_whole_does_not_spoil_what_follows),
         CASE(what_is_no_segment_is_left_to_the_fold_and_what_is_too_large_left_out),
         CASE(of_files_of_one_name_the_lowest_ranks_is_kept_in_whatever_order_they_come),
+        CASE(what_the_index_did_not_take_whole_does_not_spoil_what_follows),
         CASE(no_path_leads_out_of_the_outputs),
         CASE(a_file_goes_on_where_its_stream_was_cut_and_one_with_a_gap_is_refused),
         CASE(what_stands_in_the_way_of_a_file_is_not_removed),

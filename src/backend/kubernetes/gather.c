@@ -193,8 +193,7 @@ static int write_index(const struct gather *gather, uint32_t rank, uint64_t size
     fd = open(gather->index, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return error_set_errno(err, errno, "'%.300s'", gather->index);
-    errno = ENOSPC;
-    is_written = write(fd, entry.data, entry.len + 1) == (ssize_t)entry.len + 1;
+    is_written = file_append(fd, entry.data, entry.len + 1); /* its NUL too */
     if (!is_written)
         error_set_errno(err, errno, "'%.300s'", gather->index);
     close(fd);

@@ -400,11 +400,10 @@ static int note_complete(struct mirror *mirror, struct mirrored *segment, uint64
     char line[NAME_ROOM + 40];
     const int n =
         snprintf(line, sizeof line, "%s %" PRIu64 " %" PRIu32 "\n", segment->name, size, state);
-    struct stat st = { 0 };
+    struct stat st;
 
-    errno = fd < 0 || fstat(fd, &st) ? errno : ENOSPC;
     if (close_with(mirror, fd,
-                   fd >= 0 && write(fd, line, (size_t)n) == n &&
+                   fd >= 0 && fstat(fd, &st) == 0 && file_append(fd, line, (size_t)n) &&
                        sync_ledger(mirror, fd, st.st_size == 0),
                    err))
         return -1;

@@ -59,7 +59,8 @@ bool shim_end_read(const char *bytes, size_t n, struct shim_end *out) {
     bool is_good = n > 0 && n <= SHIM_END_MAX && bytes[0] == '{' &&
                    json_read(bytes, n, &arena, &root, &err) == 0 && root.kind == NODE_MAP &&
                    kind_of(&root, &end) && count_of(&root, "log", &end.log) &&
-                   count_of(&root, "lost", &end.lost) && count_of(&root, "unsent", &end.unsent);
+                   count_of(&root, "lost", &end.lost) && count_of(&root, "unsent", &end.unsent) &&
+                   end.lost <= end.log;
 
     if (is_good)
         *out = end;

@@ -25,7 +25,7 @@ struct shim_end {
     int detail;
     char why[SHIM_END_WHY];
     uint64_t log;    /* bytes of the whole log */
-    uint64_t lost;   /* of those, that the pod could not keep */
+    uint64_t lost;   /* of those, that the pod could not keep: never more */
     uint64_t unsent; /* of log, spool and outputs, that nobody has confirmed to have */
 };
 
