@@ -183,35 +183,38 @@ static void write_task_name(struct json *json, const char *type, uint32_t index)
 
 static int write_paths(struct json *json, const char *kind, const struct node *runs,
                        earlier_path *path, void *context, struct error *err) {
+    int status = 0;
+
     if (!runs)
         return 0;
     json_key(json, kind);
     json_array(json);
-    for (uint32_t i = 0; i < runs->count; i++) {
+    for (uint32_t i = 0; i < runs->count && status == 0; i++) {
         const struct node *run = &runs->items[i];
         char number[24];
         const char *found;
 
         snprintf(number, sizeof number, "%" PRId64, run->kind == NODE_INT ? run->integer : 0);
-        if (path(context, run->kind == NODE_INT ? number : run->text, &found, err))
-            return -1;
-        json_text(json, found);
+        status = path(context, run->kind == NODE_INT ? number : run->text, &found, err);
+        if (status == 0)
+            json_text(json, found);
     }
     json_end(json);
-    return 0;
+    return status;
 }
 
 int earlier_outputs_write(const struct earlier_runs *earlier, earlier_path *path, void *context,
                           struct buf *out, struct error *err) {
+    struct error ignored;
     struct json json;
+    bool failed;
 
     json_init(&json, JSON_COMPACT, json_to_buf, out);
     json_object(&json);
-    if (write_paths(&json, "jobs", earlier->jobs, path, context, err) ||
-        write_paths(&json, "experiments", earlier->experiments, path, context, err))
-        return -1;
+    failed = write_paths(&json, "jobs", earlier->jobs, path, context, err) ||
+             write_paths(&json, "experiments", earlier->experiments, path, context, err);
     json_end(&json);
-    return json_finish(&json, err);
+    return json_finish(&json, failed ? &ignored : err) || failed ? -1 : 0;
 }
 
 static int symbolic_path(void *context, const char *run, const char **out, struct error *err) {

@@ -512,7 +512,7 @@ def test_gc_does_not_say_that_it_removed_what_stays(stage):
     (stage.home / "runs").chmod(0o555)
     try:
         ended = stage.myelin("gc", "--yes", status=1)
-        assert f"removed {left[0]}, " in ended.out and str(left[1]) not in ended.out and "runs/7" in ended.err
+        assert f"removed {left[0]}, " in ended.out and str(left[1]) not in ended.out and "run 7" in ended.err
         os.utime(left[1], (0, 0))
         ended = stage.myelin("gc", "--yes", "--json", status=1)
     finally:
