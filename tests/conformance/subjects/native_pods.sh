@@ -257,8 +257,8 @@ EOF
     wait_for 90 "the tasks" all_up 3
     expect_of_pod master.0 '.spec.serviceAccountName' trainer
     expect_of_pod master.0 '.spec.imagePullSecrets[*].name' registry
-    expect_of_pod worker.0 '.spec.serviceAccountName' default
-    expect_of_pod worker.0 '.spec.imagePullSecrets[*].name' ''
+    expect_of_pod worker.0 '.spec.serviceAccountName' trainer
+    expect_of_pod worker.0 '.spec.imagePullSecrets[*].name' registry
     expect_of_pod worker.0 '.spec.containers[0].resources.limits' ''
     expect_of_pod worker.1 '.spec.containers[0].resources.limits.example\.org/accelerator' 1
     expect_of_pod worker.1 '.spec.tolerations[?(@.key=="special")].operator' Exists
@@ -267,8 +267,8 @@ EOF
     wait_for 30 "the words of all" all_have_spoken
     said=$(home_run)/logs
     grep -qx 'token=t0 other= proxy=p2 shm=49152 data=.*No such file.*' "$said/master.0.log" || fail "master.0 said $(cat "$said/master.0.log")"
-    grep -qx 'token= other= proxy= shm=49152 data=.*No such file.*' "$said/worker.0.log" || fail "worker.0 said $(cat "$said/worker.0.log")"
-    grep -qx 'token= other=o1 proxy= shm=49152 data=of the data' "$said/worker.1.log" || fail "worker.1 said $(cat "$said/worker.1.log")"
+    grep -qx 'token=t0 other= proxy=p2 shm=49152 data=.*No such file.*' "$said/worker.0.log" || fail "worker.0 said $(cat "$said/worker.0.log")"
+    grep -qx 'token= other=o1 proxy=p2 shm=49152 data=of the data' "$said/worker.1.log" || fail "worker.1 said $(cat "$said/worker.1.log")"
     on_cluster stop 1
     expect_status 0
     expect_nothing_left
