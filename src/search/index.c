@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/ledger.h"
 #include "store/sharing.h"
 #include "track/map.h"
@@ -176,6 +177,18 @@ static int read_version(struct search_index *index, int *out, struct error *err)
     return code == SQLITE_ROW ? 0 : fail(index, code, err);
 }
 
+/* SQLite does not wait for others who do the same at this moment. */
+static int begin_log(struct search_index *index, struct error *err) {
+    const int64_t until_us = clock_monotonic_us() + BUSY_MS * INT64_C(1000);
+
+    while (execute(index, "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL", err)) {
+        if (err->code != ERROR_UNAVAILABLE || clock_monotonic_us() >= until_us)
+            return -1;
+        clock_pause_ms(2);
+    }
+    return 0;
+}
+
 static int make_tables(struct search_index *index, struct error *err) {
     char set[64];
     int version;
@@ -187,8 +200,7 @@ static int make_tables(struct search_index *index, struct error *err) {
         return error_set(err, ERROR_IO, "the index '%.200s' is of version %d", index->path,
                          version);
     }
-    if (execute(index, "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL", err) ||
-        execute(index, "BEGIN IMMEDIATE", err))
+    if (begin_log(index, err) || execute(index, "BEGIN IMMEDIATE", err))
         return -1;
     snprintf(set, sizeof set, "PRAGMA user_version = %d", INDEX_VERSION);
     /* Somebody else may have made them meanwhile. */
