@@ -201,6 +201,11 @@ int answer_for_run(struct answering *answering, const struct rundir *rundir, str
     return answer_for_other(answering, rundir, out, err);
 }
 
+static void say_never(struct answering *answering, const struct error *why, struct answer *out) {
+    out->kind = ANSWER_NEVER;
+    out->reason = arena_text(&answering->arena, why->message, strlen(why->message));
+}
+
 int answer_for_file(struct answering *answering, struct reserving *reserving, const char *home,
                     const char *file, struct answer *out, struct error *err) {
     const struct waiting self = { .demand = reserving->demand };
@@ -210,16 +215,13 @@ int answer_for_file(struct answering *answering, struct reserving *reserving, co
 
     *out = (struct answer){ .kind = ANSWER_STARTS, .file = file, .waits_s = -1 };
     if (plan_check_local(reserving->plan, &never)) {
-        out->kind = ANSWER_NEVER;
-        out->reason = arena_text(&answering->arena, never.message, strlen(never.message));
+        say_never(answering, &never, out);
         return 0;
     }
     if (reserving->demand.n_tasks == 0)
         return 0;
-    if (reserving_check(reserving, &never)) {
-        out->kind = ANSWER_NEVER;
-        out->reason = arena_text(&answering->arena, never.message, strlen(never.message));
-    }
+    if (reserving_check(reserving, &never))
+        say_never(answering, &never, out);
     if (reserving_decide(reserving, home, &answering->view, &out->decision, err))
         return out->kind == ANSWER_NEVER ? 0 : -1; /* that it never fits is known without it */
     situation = queue_situation(&answering->view, &reserving->machine, &self);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -88,7 +87,6 @@ static int remove_locked(const struct rundir *rundir, enum removing_manner manne
 /* Another command that has it for a moment, as to remove it, announces nobody: it is waited for.
  * What is read the moment that it takes the lock may be the old announcement, a second look not. */
 static bool goes_on(const struct rundir *rundir) {
-    const struct timespec pause = { .tv_nsec = 2000000 };
     const int64_t until_us = clock_monotonic_us() + OWNER_PASSING_MS * 1000;
     pid_t pid, before = 0;
 
@@ -96,7 +94,7 @@ static bool goes_on(const struct rundir *rundir) {
         if ((pid > 0 && pid == before) || clock_monotonic_us() >= until_us)
             return true;
         before = pid;
-        nanosleep(&pause, NULL);
+        clock_pause_ms(2);
     }
     return false;
 }

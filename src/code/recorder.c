@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "code/facts.h"
 #include "codec/json_read.h"
 #include "store/journal.h"
@@ -22,19 +23,6 @@
 enum { LINE_MOST = JOURNAL_LINE_MOST / 2 };
 
 /* ---- in its process ---- */
-
-static void write_all(int fd, const char *bytes, size_t n) {
-    while (n > 0) {
-        const ssize_t done = write(fd, bytes, n);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            _exit(1); /* nobody listens any more */
-        bytes += done;
-        n -= (size_t)done;
-    }
-}
 
 /* False: it is too long. */
 static bool tell(int fd, const struct code_facts *facts) {
@@ -48,7 +36,8 @@ static bool tell(int fd, const struct code_facts *facts) {
     json_end(&json);
     if (json_finish(&json, &err) || buf_append(&line, "\n", 1, &err))
         return false;
-    write_all(fd, line.data, line.len);
+    if (file_write_all(fd, line.data, line.len))
+        _exit(1); /* nobody listens any more */
     return true;
 }
 

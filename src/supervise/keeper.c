@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend/local/descendants.h"
+#include "base/clock.h"
 
 static_assert(KEEPER_STOP == SIGTERM && KEEPER_KILL == SIGQUIT, "signals are as the header says");
 
@@ -54,7 +54,6 @@ static void begin_anew(const sigset_t *held) {
 static void sweep(void) {
     for (long ms = SWEEP_FIRST_MS;; ms = ms * 2 < SWEEP_LAST_MS ? ms * 2 : SWEEP_LAST_MS) {
         struct processes left = { 0 };
-        struct timespec pause;
 
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ms = SWEEP_FIRST_MS;
@@ -65,8 +64,7 @@ static void sweep(void) {
             if (!left.list.items[i].is_zombie)
                 process_signal(&left.list.items[i], SIGKILL);
         processes_release(&left);
-        pause = (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-        nanosleep(&pause, NULL);
+        clock_pause_ms(ms);
     }
 }
 
