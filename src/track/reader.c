@@ -32,7 +32,7 @@ static void on_manifest(void *context, const struct wal_manifest *manifest) {
     if (manifest->generation == 0)
         return;
     snprintf(name, sizeof name, "data-%" PRIu64, manifest->generation);
-    reader->data = openat(reading->directory, name, O_RDONLY | O_CLOEXEC);
+    reader->data = disk_open_to_read(reading->directory, name);
     if (reader->data < 0) {
         reading->is_outdated = errno == ENOENT;
         reading->status = error_set_errno(reading->err, errno, "cannot open %s", name);
@@ -68,7 +68,7 @@ static const struct wal_visitor into_reader = {
 };
 
 static int read_log(const struct reading *reading, struct bytes *log) {
-    const int fd = openat(reading->directory, "wal", O_RDONLY | O_CLOEXEC);
+    const int fd = disk_open_to_read(reading->directory, "wal");
     int status;
 
     if (fd < 0)
@@ -120,7 +120,7 @@ int series_reader_open(const char *directory, struct series_reader **out, struct
     struct reading reading = { .err = err };
     int status = -1;
 
-    reading.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    reading.directory = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (reading.directory < 0)
         return error_set_errno(err, errno, "cannot open %s", directory);
     for (int i = 0; i < TRIES; i++) {

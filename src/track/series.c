@@ -24,7 +24,8 @@ static uint64_t held_limit(const struct series_store *store) {
 static int lock_directory(struct series_store *store, struct error *err) {
     struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-    store->lock = openat(store->directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    store->lock = openat(store->directory, "lock",
+                         O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (store->lock < 0)
         return error_set_errno(err, errno, "cannot lock %s", store->path);
     if (fcntl(store->lock, F_OFD_SETLK, &all) == 0)
@@ -38,7 +39,7 @@ static int lock_directory(struct series_store *store, struct error *err) {
 static int open_directory(struct series_store *store, struct error *err) {
     const bool is_new = mkdir(store->path, 0777) == 0;
 
-    store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->directory < 0)
         return error_set_errno(err, errno, "cannot open %s", store->path);
     if (is_new) {
