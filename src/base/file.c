@@ -36,6 +36,12 @@ int file_open_regular(const char *path, int flags, mode_t mode) {
     return regular_or_none(open(path, flags | SAFELY, mode));
 }
 
+static bool is_link(int directory, const char *name) {
+    struct stat st;
+
+    return fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* Enters each directory of the path by its own descriptor: for kernels without openat2. */
 static int open_step_by_step(const char *path, int flags, mode_t mode) {
     int at = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next, errnum;
@@ -57,7 +63,7 @@ static int open_step_by_step(const char *path, int flags, mode_t mode) {
         next = path[strspn(path, "/")]
                    ? openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                    : openat(at, name, flags | SAFELY, mode);
-        errnum = errno;
+        errnum = next < 0 && errno == ENOTDIR && is_link(at, name) ? ELOOP : errno;
         close(at);
         errno = errnum;
         if (next < 0 || !path[strspn(path, "/")])

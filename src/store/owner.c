@@ -196,23 +196,38 @@ static int cannot_reach(const struct rundir *rundir, int errnum, struct error *e
     return error_set_errno(err, errnum, "cannot reach the supervisor of run %s", rundir->id);
 }
 
-/* Whether the process is the run's owner: it is of the same user, and has the lock open. The number
- * in the lock alone is only what somebody has written there. */
-static bool has_open(pid_t pid, int lock, uid_t user) {
-    char path[64];
+/* True also if the kernel does not show it. */
+static bool may_have_open(DIR *descriptors, int lock) {
     struct stat wanted, st;
     const struct dirent *entry;
     bool found = false;
+
+    if (fstat(lock, &wanted) < 0)
+        return false;
+    while (!found && (entry = readdir(descriptors)))
+        found = fstatat(dirfd(descriptors), entry->d_name, &st, 0) < 0
+                    ? errno == EACCES
+                    : st.st_dev == wanted.st_dev && st.st_ino == wanted.st_ino;
+    return found;
+}
+
+/* Whether the process is the run's owner: it is of the same user, and has the lock open. The number
+ * in the lock alone is only what somebody has written there. The kernel shows the descriptors of a
+ * process only to one with the same group too (newgrp changes it): then the user has to do, whose
+ * processes are all that can be signalled. */
+static bool is_owner(pid_t pid, int lock, uid_t user) {
+    char path[64];
+    struct stat st;
+    bool found;
     DIR *dir;
 
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    if (stat(path, &st) < 0 || st.st_uid != user)
+        return false;
     dir = opendir(path);
     if (!dir)
-        return false;
-    if (fstat(lock, &wanted) == 0 && fstat(dirfd(dir), &st) == 0 && st.st_uid == user)
-        while (!found && (entry = readdir(dir)))
-            found = fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 && st.st_dev == wanted.st_dev &&
-                    st.st_ino == wanted.st_ino;
+        return errno == EACCES;
+    found = may_have_open(dir, lock);
     closedir(dir);
     return found;
 }
@@ -232,7 +247,7 @@ static int open_keeper(const struct rundir *rundir, int lock, int *pidfd, struct
     *pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (*pidfd < 0)
         return cannot_reach(rundir, errno, err);
-    if (has_open(pid, lock, rundir->owner))
+    if (is_owner(pid, lock, rundir->owner))
         return 0;
     close(*pidfd);
     return has_owner(lock) ? error_set(err, ERROR_UNAVAILABLE,

@@ -9,6 +9,8 @@
 
 #include "store/sharing.h"
 
+enum { GROUPS_MOST = 1024 };
+
 bool rights_has(const struct rundir *rundir) {
     return rundir->owner == geteuid();
 }
@@ -21,6 +23,12 @@ int rights_check(const struct rundir *rundir, struct error *err) {
 }
 
 int rights_trust(const struct rundir *rundir, const char *what, struct error *err) {
+    /* A program that is started now could take the real user's rights back. */
+    if (getuid() != geteuid())
+        return error_set(err, ERROR_DENIED,
+                         "cannot %s: it belongs to %s, and root does not execute what it keeps; "
+                         "`runuser -u %s -- myelin …` does it as its owner",
+                         what, user_text(rundir->owner).text, user_text(rundir->owner).text);
     if (rights_has(rundir) || rundir->owner == 0)
         return 0;
     return error_set(err, ERROR_DENIED,
@@ -29,13 +37,19 @@ int rights_trust(const struct rundir *rundir, const char *what, struct error *er
                      what, user_text(rundir->owner).text, rundir->path);
 }
 
-/* The groups that the owner is in; those of an owner whom no database knows are none. */
+/* The groups that the owner is in, and that of the run: its owner was in it, else the run would not
+ * be there. */
 static int take_groups(const struct rundir *rundir) {
     const struct passwd *user = getpwuid(rundir->owner);
+    gid_t groups[GROUPS_MOST + 1];
+    int n = GROUPS_MOST;
 
-    if (user ? initgroups(user->pw_name, user->pw_gid) : setgroups(0, NULL))
-        return -1;
-    return setegid(user ? user->pw_gid : rundir->group);
+    if (!user)
+        n = 0;
+    else if (getgrouplist(user->pw_name, user->pw_gid, groups, &n) < 0)
+        n = GROUPS_MOST;
+    groups[n++] = rundir->group;
+    return setgroups((size_t)n, groups) || setegid(user ? user->pw_gid : rundir->group) ? -1 : 0;
 }
 
 static int keep_groups(struct rights *rights) {

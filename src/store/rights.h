@@ -27,8 +27,9 @@ bool rights_has(const struct rundir *rundir);
 /* Fails with ERROR_DENIED, and names the owner, unless the process has the rights. */
 MUST_CHECK int rights_check(const struct rundir *rundir, struct error *err);
 
-/* Fails with ERROR_DENIED unless the run is this user's own or root's. `what` is what would be
- * done: "restart run 12". */
+/* Fails with ERROR_DENIED unless the run is this user's own or root's, and this process has its own
+ * rights: for what executes something that the run names. `what` is what would be done: "restart
+ * run 12". */
 MUST_CHECK int rights_trust(const struct rundir *rundir, const char *what, struct error *err);
 
 /* What root had before it took an owner's rights. */

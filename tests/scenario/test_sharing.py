@@ -1,62 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two users share a machine by sharing a home: one queue, nothing booked twice, each run its owner's."""
-import json
 import os
-import pathlib
-import shutil
 import stat
-import tempfile
 import time
 
 import pytest
 
-from conftest import PROGRAM
+from sharing import NOGROUP, Person, shared_home, switch_to
 from test_queue import UNTIL_GO, asking, events, statuses, wait_for_end, wait_for_status
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 
-NOGROUP = 65534
-
-
-class Person:
-    """A user of the stage, with a umask."""
-
-    def __init__(self, scenario, program, switch, umask):
-        self.scenario, self.under = scenario, [*switch, "sh", "-c", f'umask {umask}; shift; exec {program} "$@"', "sh"]
-
-    def say(self, *arguments):
-        process = self.scenario.start(*arguments, under=self.under)
-        out, err = process.communicate(timeout=60)
-        return process.returncode, out.decode(), err.decode()
-
-    def detached(self, job):
-        code, out, err = self.say("run", "-d", job)
-        assert code == 0, err
-        return int(out)
-
-    def json(self, *arguments):
-        code, out, err = self.say(*arguments, "--json")
-        assert code == 0, err
-        return json.loads(out)
-
-
-@pytest.fixture(params=[0o2770, 0o777], ids=["by a group", "with everybody"])
+@pytest.fixture(params=[0o3770, 0o1777], ids=["by a group", "with everybody"])
 def shared(request, scenario):
     """A home that root and nobody share, and both of them: one hides all that it makes, as far as it may."""
-    place = pathlib.Path(tempfile.mkdtemp(prefix="myelin-sharing-"))
-    try:
-        place.chmod(0o777)
-        program = shutil.copy(PROGRAM, place / "myelin")
-        scenario.directory, scenario.home = place, place / "home"
-        scenario.environment.update(MYELIN_HOME=str(scenario.home), HOME=str(place))
-        scenario.home.mkdir()
-        os.chown(scenario.home, 0, NOGROUP)
-        scenario.home.chmod(request.param)
-        switch = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--bounding-set=-all"]
-        yield scenario, Person(scenario, program, [], "077"), Person(scenario, program, switch, "022")
-        scenario.clean()
-    finally:
-        shutil.rmtree(place)
+    with shared_home(scenario, request.param) as program:
+        yield scenario, Person(scenario, program, [], "077"), Person(scenario, program, switch_to("nobody"), "022")
 
 
 def holding(scenario, person, **amounts):
@@ -113,7 +72,8 @@ def test_what_is_made_has_the_mode_of_the_home_and_a_run_is_its_owners(shared):
     assert bits("runs") & 0o1777 == 0o1700 | others
     assert {bits(name) for name in ("myelin.db", "index.db", "last-run")} == {0o600 | others & 0o66}
     assert bits("runs/1") & 0o777 == 0o700 | others & 0o55
-    assert bits("runs/1/lock") == bits("runs/1/events.jsonl") == 0o600 | others & 0o44
+    assert bits("runs/1/lock") == bits("runs/1/public.jsonl") == 0o600 | others & 0o44
+    assert bits("runs/1/events.jsonl") & 0o77 == 0, "a umask of 077 hides what the run is and says"
     assert bits("runs/1/logs") & 0o77 == 0, "the rest is as the umask says"
     if bits(".") & stat.S_ISGID:
         assert {path.stat().st_gid for path in (scenario.home / "runs").rglob("*")} == {NOGROUP}

@@ -18,13 +18,13 @@ import threading
 import time
 import traceback
 import uuid
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 from ._plain import plain
 
 TASK = "master.0"
 F_OFD_SETLK = 37
-ID_TRIES = 10000
+ID_TRIES, ID_LAST = 10000, 999999999
 ROOM = 32 * 1024  # for a journal, so that its end can be written on a full disk
 REASON_MOST = 400
 EXIT_INTERRUPTED = 130
@@ -82,11 +82,14 @@ def home_of(given: Optional[str]) -> str:
 def make_directory(home: str) -> str:
     """The next free number of the home."""
     runs = os.path.join(home, "runs")
-    for folder in (home, runs):
-        if not os.path.isdir(folder):
-            os.makedirs(folder, 0o700, exist_ok=True)
+    if not os.path.isdir(home):
+        os.makedirs(home, 0o700, exist_ok=True)
+    if not os.path.isdir(runs):
+        if os.stat(home).st_mode & 0o022 and os.stat(home).st_uid != os.geteuid():
+            raise OSError("the home '%s' is shared and has no directory for runs: its owner makes it" % home)
+        os.makedirs(runs, 0o700, exist_ok=True)
     runs = os.path.realpath(runs)
-    number = max([int(name) for name in os.listdir(runs) if _is_id(name)] or [0])
+    number = _id_before_next({int(name) for name in os.listdir(runs) if _is_id(name)}, _last_run(home))
     for _ in range(ID_TRIES):
         number += 1
         path = os.path.join(runs, str(number))
@@ -96,6 +99,26 @@ def make_directory(home: str) -> str:
         except FileExistsError:
             continue
     raise OSError("no run number is free in '%s'" % runs)
+
+
+def _id_before_next(ids: Set[int], last: int) -> int:
+    """The highest number, unless none follows it: see rundir_id_before_next in src/store/rundir.h."""
+    return max([number for number in ids | {last, 0} if number < ID_LAST and number + 1 not in ids])
+
+
+def _last_run(home: str) -> int:
+    """The highest number that was removed, as far as that is known."""
+    try:
+        fd = os.open(os.path.join(home, "last-run"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return 0
+    try:
+        text = os.read(fd, 16)
+    except OSError:
+        return 0
+    finally:
+        os.close(fd)
+    return int(text) if len(text) == 10 and text[:9].isdigit() and text[9:] == b"\n" else 0
 
 
 def _is_id(name: str) -> bool:
