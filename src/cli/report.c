@@ -152,6 +152,8 @@ void report_end(FILE *out, const struct run_record *run) {
     }
     if (run->left)
         fprintf(out, "left behind: %s\n", runs_text(&arena, run->left, 0));
+    if (losses_any(&run->losses))
+        fprintf(out, "not kept: %s\n", losses_text(&run->losses, &arena));
 }
 
 /* ---- JSON ---- */

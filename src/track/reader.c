@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "track/disk.h"
@@ -21,6 +22,19 @@ struct reading {
     struct error *err;
 };
 
+/* A file that something else took the place of is none: a pipe would make us wait. */
+static int open_plain(int directory, const char *name) {
+    const int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+        close(fd);
+        errno = EINVAL;
+        return -1;
+    }
+    return fd;
+}
+
 static void on_manifest(void *context, const struct wal_manifest *manifest) {
     struct reading *reading = context;
     struct series_reader *reader = reading->reader;
@@ -32,7 +46,7 @@ static void on_manifest(void *context, const struct wal_manifest *manifest) {
     if (manifest->generation == 0)
         return;
     snprintf(name, sizeof name, "data-%" PRIu64, manifest->generation);
-    reader->data = openat(reading->directory, name, O_RDONLY | O_CLOEXEC);
+    reader->data = open_plain(reading->directory, name);
     if (reader->data < 0) {
         reading->is_outdated = errno == ENOENT;
         reading->status = error_set_errno(reading->err, errno, "cannot open %s", name);
@@ -68,7 +82,7 @@ static const struct wal_visitor into_reader = {
 };
 
 static int read_log(const struct reading *reading, struct bytes *log) {
-    const int fd = openat(reading->directory, "wal", O_RDONLY | O_CLOEXEC);
+    const int fd = open_plain(reading->directory, "wal");
     int status;
 
     if (fd < 0)
