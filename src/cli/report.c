@@ -349,6 +349,7 @@ void write_run_json(struct json *json, const struct run_record *run) {
         json_task(json, run, rank);
     json_end(json);
     json_tracked(json, run);
+    json_losses(json, &run->losses);
     json_last_values(json, &run->rundir);
     json_media_names(json, &run->rundir);
     json_paths(json, &run->rundir);

@@ -199,8 +199,9 @@ const char *losses_text(const struct losses *losses, struct arena *arena) {
         text = add_loss(
             arena, text,
             arena_printf(arena,
-                         "%" PRIu64 " segment%s of version %u %s kept in the spool, unread: this "
-                         "myelin reads version %d; look at the run with one that reads version %u",
+                         "%" PRIu64 " segment%s of version %" PRIu64 " %s kept in the spool, unread: "
+                         "this myelin reads version %d; look at the run with one that reads "
+                         "version %" PRIu64,
                          losses->others, losses->others == 1 ? "" : "s", losses->version,
                          losses->others == 1 ? "is" : "are", MYELIN_SPOOL_VERSION,
                          losses->version));
@@ -225,7 +226,7 @@ void json_losses(struct json *json, const struct losses *losses) {
     }
     json_key(json, "unread_version");
     if (losses->others > 0)
-        json_int(json, losses->version);
+        json_int(json, (int64_t)losses->version);
     else
         json_null(json);
     json_end(json);

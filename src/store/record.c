@@ -390,7 +390,7 @@ static bool on_losses(struct run_record *record, const struct node *line) {
                                       .lost = node_get_count(line, "lost"),
                                       .damaged = node_get_count(line, "damaged"),
                                       .others = node_get_count(line, "others"),
-                                      .version = (uint32_t)node_get_count(line, "version"),
+                                      .version = node_get_count(line, "version"),
                                       .waiting = node_get_count(line, "waiting") };
     return true;
 }

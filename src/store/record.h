@@ -60,7 +60,7 @@ struct losses {
     uint64_t lost;    /* segments of the spool that somebody removed */
     uint64_t damaged; /* segments that are kept in the spool, because not all of them can be read */
     uint64_t others;  /* segments that are kept there, of another version of the format ... */
-    uint32_t version; /* ... this one */
+    uint64_t version; /* ... this one */
     uint64_t waiting; /* segments that can be read, and could not be folded yet */
 };
 bool losses_any(const struct losses *losses);
