@@ -12,17 +12,22 @@
 
 enum { PIECE = 256 * 1024 };
 
+/* Whether the path leads to the directory that is open, and to its lock. */
+static bool has_place(const struct series_store *store) {
+    struct stat ours, there;
+
+    return !store->disk->is_removed(store->lock) && fstat(store->directory, &ours) == 0 &&
+           stat(store->path, &there) == 0 && ours.st_dev == there.st_dev &&
+           ours.st_ino == there.st_ino;
+}
+
 bool store_is_removed(const struct series_store *store) {
     const struct disk *disk = store->disk;
-    struct stat ours, there;
 
     if (!disk->is_removed)
         return false;
     return (store->wal >= 0 && disk->is_removed(store->wal)) ||
-           (store->data >= 0 && disk->is_removed(store->data)) ||
-           disk->is_removed(store->lock) || fstat(store->directory, &ours) < 0 ||
-           stat(store->path, &there) < 0 || ours.st_dev != there.st_dev ||
-           ours.st_ino != there.st_ino;
+           (store->data >= 0 && disk->is_removed(store->data)) || !has_place(store);
 }
 
 static int copy_data(const struct series_store *store, int to) {
@@ -70,21 +75,28 @@ static int remake_data(struct series_store *store, struct error *err) {
     return 0;
 }
 
-int store_remake(struct series_store *store, struct error *err) {
+/* A new directory where the path leads; -1: the old one stays the store's. */
+static int remake_place(struct series_store *store, struct error *err) {
     const int directory = store->directory, lock = store->lock;
 
     store->directory = store->lock = -1;
-    if (store_open_directory(store, err) || remake_data(store, err)) {
+    if (store_open_directory(store, err)) {
         if (store->directory >= 0)
             close(store->directory);
         if (store->lock >= 0)
             close(store->lock);
         store->directory = directory;
         store->lock = lock;
-        return error_wrap(err, "%s was removed while it was written", store->path);
+        return -1;
     }
     close(directory);
     close(lock);
+    return 0;
+}
+
+int store_remake(struct series_store *store, struct error *err) {
+    if ((!has_place(store) && remake_place(store, err)) || remake_data(store, err))
+        return error_wrap(err, "%s was removed while it was written", store->path);
     store->is_log_old = store->is_changed = true; /* the commit writes a new log */
     store->n_remade++;
     return 0;
