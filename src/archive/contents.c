@@ -5,6 +5,7 @@
 
 #include "codec/json.h"
 #include "codec/json_read.h"
+#include "model/uuid.h"
 #include "store/models.h"
 
 void contents_release(struct contents *contents) {
@@ -66,11 +67,6 @@ int contents_format(const struct contents *contents, struct buf *out, struct err
 
 /* ---- reading ---- */
 
-static bool is_uuid(const char *text) {
-    return text && strlen(text) == CONTENTS_UUID &&
-           strspn(text, "0123456789abcdef") == CONTENTS_UUID;
-}
-
 static const char *keep(struct arena *arena, const char *text) {
     return arena_text(arena, text, strlen(text));
 }
@@ -110,7 +106,8 @@ static int read_run(struct contents *contents, const struct node *node, struct e
     const int64_t bytes = node_get_int(node, "bytes", 0, -1);
     struct contents_run *run;
 
-    if (!is_uuid(uuid) || id < 1 || files < 0 || bytes < 0 || !models || models->kind != NODE_LIST)
+    if (!uuid_is_valid(uuid) || id < 1 || files < 0 || bytes < 0 || !models ||
+        models->kind != NODE_LIST)
         return error_set(err, ERROR_INVALID, "an entry of 'runs' is no run");
     for (size_t i = 0; i < contents->runs.len; i++)
         if (strcmp(contents->runs.items[i].uuid, uuid) == 0)

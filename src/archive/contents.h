@@ -14,7 +14,7 @@
 #include "base/vec.h"
 
 #define CONTENTS_FILE "myelin.json"
-enum { CONTENTS_FORMAT = 1, CONTENTS_MOST = 64 << 20, CONTENTS_UUID = 32 };
+enum { CONTENTS_FORMAT = 1, CONTENTS_MOST = 64 << 20 };
 
 struct contents_model {
     const char *name;

@@ -131,7 +131,7 @@ int export_add(struct export *export, const struct run_record *record, struct er
         .rundir = &record->rundir, .run = &run, .left_out = &export->left_out, .uuid = record->uuid
     };
 
-    if (!record->uuid || strlen(record->uuid) != CONTENTS_UUID || !state_is_final(record->state))
+    if (!record->uuid || !state_is_final(record->state))
         return error_set(err, ERROR_INVALID, "run %s is not over", record->rundir.id);
     for (size_t i = 0; i < export->contents.runs.len; i++)
         if (strcmp(export->contents.runs.items[i].uuid, record->uuid) == 0)

@@ -49,7 +49,8 @@ void imports_release(struct imports *imports) {
 
 /* A directory outside of runs/ as one of a run, for those who take such. */
 static struct rundir as_run(const char *path, const char *id, struct arena *arena) {
-    return rundir_copy(&(struct rundir){ .id = id, .path = path }, arena);
+    return rundir_copy(
+        &(struct rundir){ .id = id, .path = path, .owner = geteuid(), .group = getegid() }, arena);
 }
 
 static const char *run_path(struct importing *im, const struct contents_run *run) {
@@ -313,7 +314,7 @@ int import_leftovers(const char *home, struct arena *arena, const char ***paths,
         if (strncmp(entry->d_name, TEMPORARY, sizeof TEMPORARY - 1) != 0)
             continue;
         place = as_run(arena_printf(arena, "%s/%s", home, entry->d_name), "import", arena);
-        if (lstat(place.path, &st) == 0 && S_ISDIR(st.st_mode) &&
+        if (lstat(place.path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
             time(NULL) - st.st_mtim.tv_sec > LEFT_AFTER_S && !owner_lives(&place, &pid))
             *VEC_PUSH(&found) = place.path;
     }

@@ -4,8 +4,20 @@
 #define BASE_FILE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
+
+/* Opens a regular file that may have been put there by somebody else. Never blocks and never acts
+ * on anything but a regular file: a symbolic link fails with ELOOP, a FIFO, device, socket or
+ * directory with ENXIO. The descriptor is non-blocking (which means nothing for a regular file) and
+ * closed by exec. Returns the descriptor, or -1 with errno. */
+MUST_CHECK int file_open_regular(const char *path, int flags, mode_t mode);
+/* The same, and no directory on the way is a symbolic link either: for files below a directory that
+ * another user owns. The path must be canonical (realpath) down to that directory. */
+MUST_CHECK int file_open_linkless(const char *path, int flags, mode_t mode);
+/* The directory itself, likewise; to be read with fdopendir. */
+MUST_CHECK int file_open_linkless_directory(const char *path);
 
 /* Writes all of the bytes, however many calls it takes. Returns -1 with errno; some may be written
  * then. */
@@ -14,6 +26,10 @@ MUST_CHECK int file_write_all(int fd, const void *bytes, size_t n);
 /* Appends all of a file, or of standard input for "-". Fails with ERROR_EXHAUSTED, before it
  * has read more, when the buffer's ceiling is too low. A directory is an error that says so. */
 MUST_CHECK int file_read(const char *path, struct buf *out, struct error *err);
+/* Appends all of a file that is opened by file_open_linkless. */
+MUST_CHECK int file_read_linkless(const char *path, struct buf *out, struct error *err);
+/* Appends what is left to read of a descriptor. */
+MUST_CHECK int file_read_rest(int fd, struct buf *out, struct error *err);
 
 /* Appends all of the bytes to a file that was opened for that (O_APPEND) and that nobody else
  * appends to meanwhile, or nothing: what a full disk took of them is taken back. False: errno says

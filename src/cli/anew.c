@@ -16,6 +16,7 @@
 #include "store/outputs.h"
 #include "store/owner.h"
 #include "store/request.h"
+#include "store/rights.h"
 
 extern const struct command command_run;
 
@@ -205,7 +206,8 @@ int kept_run_load(const struct rundir *rundir, struct kept_run *out, struct erro
     struct kept_run kept = { .in = { .command = &command_run } };
     struct given_option *given;
 
-    if (request_read(rundir, &kept.request, err))
+    if (rights_trust(rundir, "read again what the run was started with", err) ||
+        request_read(rundir, &kept.request, err))
         return -1;
     if (anew_kept_options(rundir, &kept.request, kept.in.command, &kept.arena, &given,
                           &kept.in.n_given, err)) {
@@ -261,6 +263,9 @@ static int read_original(const char *name, struct original *out, struct error *e
     if (runs_home(&out->arena, &out->home, err) ||
         runs_find(name, &out->arena, &out->rundir, err) ||
         runs_read(&out->rundir, &out->record, err))
+        return -1;
+    if (rights_trust(&out->rundir,
+                     arena_printf(&out->arena, "make a new run from run %s", out->rundir.id), err))
         return -1;
     if (!out->record.uuid)
         return error_set(err, ERROR_CONFLICT, "run %s has not begun: there is nothing to repeat",

@@ -7,6 +7,7 @@
 #include "search/search.h"
 #include "store/owner.h"
 #include "store/reindex.h"
+#include "store/rights.h"
 #include "supervise/supervisor.h"
 
 struct tally {
@@ -23,6 +24,19 @@ static int index_runs(const char *home, struct tally *tally, struct error *err) 
         return -1;
     index_free(index);
     return 0;
+}
+
+/* Root puts the runs of others in order with the rights of their owners. */
+static bool settle_as_owner(const struct rundir *rundir) {
+    struct rights rights;
+    struct error err;
+    bool settled;
+
+    if (rights_take(rundir, &rights, &err))
+        return false;
+    settled = supervisor_settle(rundir, SETTLE_PATIENTLY);
+    rights_return(&rights);
+    return settled;
 }
 
 /* Ends what died without a word, so that nothing of it counts as held. */
@@ -44,7 +58,7 @@ static int settle_all(const char *home, struct tally *tally, struct error *err) 
         if (owner_lives(&rundir, &pid))
             tally->n_living++;
         else
-            tally->n_settled += supervisor_settle(&rundir, SETTLE_PATIENTLY);
+            tally->n_settled += settle_as_owner(&rundir);
     }
     return 0;
 }

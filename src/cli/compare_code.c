@@ -125,7 +125,8 @@ static int print_kept(const struct run_record *run, struct error *err) {
         printf("\nrun %s: no changes were kept\n", run->rundir.id);
         return 0;
     }
-    if (file_read(arena_printf(&arena, "%s/%s", run->rundir.path, CODE_DIFF_FILE), &text, err))
+    if (file_read_linkless(arena_printf(&arena, "%s/%s", run->rundir.path, CODE_DIFF_FILE), &text,
+                           err))
         return -1;
     printf("\nrun %s, since commit %.40s:\n", run->rundir.id,
            run->code.commit ? run->code.commit : "none");

@@ -13,6 +13,7 @@
 #include "store/origin.h"
 #include "store/owner.h"
 #include "store/remove.h"
+#include "store/rights.h"
 
 /* Another host's run may be living there, where its lock is not seen here. */
 static int check_over(const struct rundir *rundir, struct error *err) {
@@ -103,8 +104,8 @@ bool removing_is_gone(const struct rundir *rundir) {
     return access(rundir->path, F_OK) < 0 && errno == ENOENT;
 }
 
-int removing_remove(const struct rundir *rundir, enum removing_manner manner, uint64_t *freed,
-                    struct error *err) {
+static int remove_as_owner(const struct rundir *rundir, enum removing_manner manner,
+                           uint64_t *freed, struct error *err) {
     const bool was_there = !removing_is_gone(rundir);
     int status;
 
@@ -117,5 +118,17 @@ int removing_remove(const struct rundir *rundir, enum removing_manner manner, ui
         *freed = 0; /* another was faster */
         status = 0;
     }
+    return status;
+}
+
+int removing_remove(const struct rundir *rundir, enum removing_manner manner, uint64_t *freed,
+                    struct error *err) {
+    struct rights rights;
+    int status;
+
+    if (rights_take(rundir, &rights, err))
+        return -1;
+    status = rights_check(rundir, err) || remove_as_owner(rundir, manner, freed, err) ? -1 : 0;
+    rights_return(&rights);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "cli/runs.h"
 #include "cli/takeover.h"
 #include "store/owner.h"
+#include "store/rights.h"
 #include "supervise/keeper.h"
 
 enum {
@@ -140,18 +141,17 @@ struct target {
     struct error err; /* of what was left or refused */
 };
 
-static int tell_target(struct target *target, const struct stopping *stopping, struct arena *arena,
-                       struct error *err) {
+static int tell_as_owner(struct target *target, const struct stopping *stopping,
+                         struct error *err) {
     struct run_record run;
     int status = 0;
 
-    if (runs_find(target->named, arena, &target->rundir, err) ||
-        runs_read(&target->rundir, &run, err))
+    if (runs_read(&target->rundir, &run, err))
         return -1;
     if (!state_is_final(run.state)) {
-        if (owner_signal(&target->rundir, 0, err) && err->code == ERROR_DENIED) {
+        if (rights_check(&target->rundir, err)) {
             record_release(&run);
-            return -1; /* it is another user's */
+            return -1;
         }
         fprintf(stderr, "myelin: run %s: %s %u task%s\n", run.rundir.id,
                 stopping->signal == KEEPER_KILL ? "killing" : "stopping", run.n_tasks,
@@ -161,6 +161,19 @@ static int tell_target(struct target *target, const struct stopping *stopping, s
     }
     record_release(&run);
     return status ? -1 : 0;
+}
+
+static int tell_target(struct target *target, const struct stopping *stopping, struct arena *arena,
+                       struct error *err) {
+    struct rights rights;
+    int status;
+
+    if (runs_find(target->named, arena, &target->rundir, err) ||
+        rights_take(&target->rundir, &rights, err))
+        return -1;
+    status = tell_as_owner(target, stopping, err);
+    rights_return(&rights);
+    return status;
 }
 
 /* What came of it, by the record that was read when the waiting was over. */
@@ -179,7 +192,7 @@ static int judge_target(struct target *target, struct error *err) {
                      rundir->id, run->host ? run->host : "a host that is not known");
 }
 
-static void wait_for_target(struct target *target, const struct stopping *stopping) {
+static void wait_as_owner(struct target *target, const struct stopping *stopping) {
     struct error *err = &target->err, unread;
     const int status = stopping_wait(&target->rundir, stopping, err);
 
@@ -191,6 +204,17 @@ static void wait_for_target(struct target *target, const struct stopping *stoppi
                judge_target(target, err)) {
         target->outcome = OUTCOME_REFUSED;
     }
+}
+
+static void wait_for_target(struct target *target, const struct stopping *stopping) {
+    struct rights rights;
+
+    if (rights_take(&target->rundir, &rights, &target->err)) {
+        target->outcome = OUTCOME_REFUSED;
+        return;
+    }
+    wait_as_owner(target, stopping);
+    rights_return(&rights);
 }
 
 static void report_target(const struct target *target) {

@@ -16,6 +16,7 @@
 #include "store/models.h"
 #include "store/origin.h"
 #include "store/owner.h"
+#include "store/rights.h"
 
 enum {
     NEVER_BEGAN_AFTER_S = 60, /* who makes a run needs a moment between directory and journal */
@@ -52,12 +53,18 @@ static const char *text_of(struct arena *arena, const struct search_value *value
     return value->kind == CELL_WORD ? arena_text(arena, value->text, strlen(value->text)) : "";
 }
 
+/* Everybody removes only their own runs; root removes those of all. */
+static bool may_remove(const struct rundir *rundir) {
+    return rights_has(rundir) || geteuid() == 0;
+}
+
 static void add_run(struct sweeping *sweeping, uint64_t id, const struct search_value *values) {
     const double now_s = (double)clock_wall_us() / 1e6;
     struct rundir rundir;
     struct error gone;
 
-    if (rundir_open(sweeping->home, (unsigned long)id, &sweeping->arena, &rundir, &gone))
+    if (rundir_open(sweeping->home, (unsigned long)id, &sweeping->arena, &rundir, &gone) ||
+        !may_remove(&rundir))
         return;
     *VEC_PUSH(&sweeping->runs) =
         (struct sweep_run){ .id = (unsigned long)id,
@@ -129,12 +136,15 @@ static int mark_aliased(struct sweeping *sweeping, struct error *err) {
 static void mark_origin(struct sweeping *sweeping, const struct run_record *living) {
     struct sweep_run *run =
         living->origin.manner == ORIGIN_NONE ? NULL : run_of(sweeping, living->origin.id);
+    const struct rundir *original;
     struct run_identity identity;
 
     if (!run || run->needed)
         return;
-    identify_run(&sweeping->shown.items[run - sweeping->runs.items].rundir, &sweeping->arena,
-                 &identity);
+    original = &sweeping->shown.items[run - sweeping->runs.items].rundir;
+    if (original->owner != living->rundir.owner)
+        return; /* what another user's run claims does not count */
+    identify_run(original, &sweeping->arena, &identity);
     if (identity.uuid && living->origin.uuid && strcmp(identity.uuid, living->origin.uuid) == 0)
         run->needed = arena_printf(&sweeping->arena, "run %s, which goes on, was made from it",
                                    living->rundir.id);
@@ -193,8 +203,9 @@ static int gather_unbegun(struct sweeping *sweeping, struct error *err) {
 
         if (run_of(sweeping, ids[i]) ||
             rundir_open(sweeping->home, ids[i], &sweeping->arena, &rundir, &gone) ||
-            access(rundir.journal, F_OK) == 0 || owner_lives(&rundir, &pid) ||
-            stat(rundir.path, &st) < 0 || time(NULL) - st.st_mtim.tv_sec < NEVER_BEGAN_AFTER_S)
+            !may_remove(&rundir) || access(rundir.journal, F_OK) == 0 ||
+            owner_lives(&rundir, &pid) || stat(rundir.path, &st) < 0 ||
+            time(NULL) - st.st_mtim.tv_sec < NEVER_BEGAN_AFTER_S)
             continue;
         *VEC_PUSH(&sweeping->leftovers) = (struct leftover){ .path = rundir.path,
                                                              .what = "a run that never began",

@@ -7,6 +7,7 @@
 #include "cli/runs.h"
 #include "store/host.h"
 #include "store/owner.h"
+#include "store/rights.h"
 
 extern const struct command command_run;
 
@@ -45,7 +46,8 @@ int run_venue_open(const struct run_record *run, run_venue_use *use, void *conte
     struct request request;
     int status;
 
-    if (request_read(&run->rundir, &request, err))
+    if (rights_trust(&run->rundir, "ask its cluster about the run", err) ||
+        request_read(&run->rundir, &request, err))
         return -1;
     status =
         anew_kept_options(&run->rundir, &request, in.command, &arena, &given, &in.n_given, err);
@@ -81,6 +83,9 @@ int take_over_if_alone(const struct run_record *run, struct error *err) {
     if (!run->backend || state_is_final(run->state) || owner_lives(&run->rundir, &pid) ||
         !run->host || strcmp(run->host, host_name(host)) != 0)
         return 0;
+    if (rights_check(&run->rundir, err))
+        return error_wrap(err, "nobody watches run %s, and only its owner can do so again",
+                          run->rundir.id);
     return run_venue_open(run, start_supervisor, NULL, err)
                ? error_wrap(err, "nobody watches run %s", run->rundir.id)
                : 0;

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
+#include "store/journal.h"
 #include "store/owner.h"
 #include "supervise/bell.h"
 #include "supervise/keeper.h"
@@ -24,7 +25,7 @@
 
 enum {
     READ_SIZE = FOLLOW_PIECE_MOST,
-    JOURNAL_LINE_MOST = 1 << 20,
+    UNREAD_LINE_MOST = 1 << 20,
     OWNER_WAITS_MOST = 10000,
     OWNER_WAIT_MS = 5000,
     LOOK_EVERY_MS = 1000, /* whether the run still has an owner; also for a lost notification */
@@ -248,7 +249,7 @@ static void read_journal(struct watcher *w) {
     ssize_t n;
 
     if (w->journal_fd < 0)
-        w->journal_fd = open(w->rundir->journal, O_RDONLY | O_CLOEXEC);
+        w->journal_fd = journal_open_to_read(w->rundir);
     feed_lines(w);
     while (w->journal_fd >= 0 && !is_held(w) &&
            (n = read(w->journal_fd, w->bytes, sizeof w->bytes)) > 0) {
@@ -535,7 +536,7 @@ int watch_run(const struct rundir *rundir, const struct watch_options *options,
                          .record = record,
                          .journal_fd = -1,
                          .notify_fd = options->listener,
-                         .journal = BUF_INIT(JOURNAL_LINE_MOST) };
+                         .journal = BUF_INIT(UNREAD_LINE_MOST) };
     int status;
 
     record_init(record, rundir);

@@ -97,7 +97,8 @@ static int commit_tree(const struct depot *depot, const struct code_run *run, gi
 static int read_changes(const struct code_run *run, struct buf *out, struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
 
-    if (file_read(arena_printf(&arena, "%s/%s", run->rundir->path, CODE_DIFF_FILE), out, err))
+    if (file_read_linkless(arena_printf(&arena, "%s/%s", run->rundir->path, CODE_DIFF_FILE), out,
+                           err))
         return error_wrap(err, "the changes of run %s are gone", run->rundir->id);
     if (out->len != run->facts->diff_bytes)
         return error_set(err, ERROR_INVALID, "%s of run %s was changed since: it has %zu bytes",
@@ -231,7 +232,7 @@ static int from_snapshot(const struct code_run *run, const char *path,
                                         .seal = UNPACK_SEALED_ONLY,
                                         .progress = progress };
     const char *archive = arena_printf(arena, "%s/%s", run->rundir->path, CODE_SNAPSHOT_FILE);
-    const int fd = open(archive, O_RDONLY | O_CLOEXEC);
+    const int fd = file_open_linkless(archive, O_RDONLY, 0);
     int status;
 
     if (fd < 0)

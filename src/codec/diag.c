@@ -65,6 +65,10 @@ struct diag *diag_error_nowhere(struct diags *diags, const char *fmt, ...) {
     ADD(SEVERITY_ERROR, false, (struct place){ 0 });
 }
 
+struct diag *diag_warning_nowhere(struct diags *diags, const char *fmt, ...) {
+    ADD(SEVERITY_WARNING, false, (struct place){ 0 });
+}
+
 void diag_note(struct diag *diag, struct place place, const char *fmt, ...) {
     va_list args;
 

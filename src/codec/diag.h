@@ -51,8 +51,9 @@ struct diag *diag_error(struct diags *diags, struct place place, const char *fmt
     PRINTF_LIKE(3, 4);
 struct diag *diag_warning(struct diags *diags, struct place place, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
-/* An error of the whole, which stands at no place of a text. */
+/* Of the whole, which stands at no place of a text. */
 struct diag *diag_error_nowhere(struct diags *diags, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct diag *diag_warning_nowhere(struct diags *diags, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 void diag_note(struct diag *diag, struct place place, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void diag_help(struct diag *diag, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -8,7 +8,7 @@
 
 #include "manifest/build.h"
 
-enum { UUID_DIGITS = 12 }; /* of a name: two runs in 10^7 share them by chance at 1 : 5 */
+enum { NAME_UUID_DIGITS = 12 }; /* of a name: two runs in 10^7 share them by chance at 1 : 5 */
 
 void build_note(struct build *build, const char *sentence) {
     *VEC_PUSH(&build->notes) = sentence;
@@ -26,7 +26,8 @@ bool build_is_new(const struct build *build, struct place place) {
 }
 
 void manifest_name(const struct manifest_run *run, char out[static MANIFEST_NAME_MAX]) {
-    snprintf(out, MANIFEST_NAME_MAX, "myelin-%.*s-%" PRIu32, UUID_DIGITS, run->uuid, run->attempt);
+    snprintf(out, MANIFEST_NAME_MAX, "myelin-%.*s-%" PRIu32, NAME_UUID_DIGITS, run->uuid,
+             run->attempt);
 }
 
 int manifest_target_of(const struct plan *plan, struct diags *diags, enum manifest_target *out) {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/settings.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -315,16 +319,89 @@ struct settings *settings_compile(const struct sources *sources, uint16_t source
     return settings;
 }
 
+/* ---- whose settings count ---- */
+
+/* The settings name programs that are executed (a kubeconfig has plugins), so they must not be
+ * written by anybody but root and the user who reads them. */
+static bool is_trusted(uid_t owner) {
+    return owner == 0 || owner == geteuid();
+}
+
+enum opened { SETTINGS_ABSENT, SETTINGS_REFUSED, SETTINGS_OPEN };
+
+/* Another user's file in a shared home is passed over: else one member could stop all others. */
+static enum opened pass_over(const char *path, uid_t owner, struct diags *diags) {
+    const struct passwd *user = getpwuid(owner);
+    struct diag *diag = diag_warning_nowhere(
+        diags,
+        "the settings in %s are ignored: they belong to %s, and only your own or root's count",
+        path, user ? user->pw_name : "a user without a name");
+
+    diag_help(diag, "have root own the file: `chown root %s`, or remove it", path);
+    return SETTINGS_ABSENT;
+}
+
+static enum opened refuse(const char *path, const char *why, struct diags *diags) {
+    diag_error_nowhere(diags, "cannot read the settings: %s: %s", path, why);
+    return SETTINGS_REFUSED;
+}
+
+static enum opened check_file(const char *path, int fd, struct diags *diags) {
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return refuse(path, strerror(errno), diags);
+    if (!is_trusted(st.st_uid))
+        return pass_over(path, st.st_uid, diags);
+    if (!S_ISREG(st.st_mode))
+        return refuse(path, "it is not a regular file", diags);
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+        diag_help(
+            diag_error_nowhere(diags, "the settings in %s can be written by other users", path),
+            "they name programs that are executed: `chmod go-w %s`", path);
+        return SETTINGS_REFUSED;
+    }
+    return SETTINGS_OPEN;
+}
+
+/* A link to a file elsewhere is followed if it was made by somebody who is trusted. */
+static enum opened open_trusted(const char *path, struct diags *diags, int *out) {
+    struct stat st;
+    enum opened opened;
+    int fd;
+
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR ? SETTINGS_ABSENT
+                                                   : refuse(path, strerror(errno), diags);
+    if (!is_trusted(st.st_uid))
+        return pass_over(path, st.st_uid, diags);
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return refuse(path, strerror(errno), diags);
+    opened = check_file(path, fd, diags);
+    if (opened == SETTINGS_OPEN)
+        *out = fd;
+    else
+        close(fd);
+    return opened;
+}
+
 struct settings *settings_read(const char *path, struct sources *sources, struct diags *diags) {
     AUTO(buf) text = BUF_INIT(SETTINGS_BYTES_MAX);
     struct error err;
+    int fd;
 
-    if (access(path, F_OK) != 0)
-        return settings_new();
-    if (file_read(path, &text, &err)) {
-        diag_error_nowhere(diags, "cannot read the settings: %s", err.message);
+    switch (open_trusted(path, diags, &fd)) {
+    case SETTINGS_ABSENT: return settings_new();
+    case SETTINGS_REFUSED: return NULL;
+    case SETTINGS_OPEN: break;
+    }
+    if (file_read_rest(fd, &text, &err)) {
+        diag_error_nowhere(diags, "cannot read the settings: %s: %s", path, err.message);
+        close(fd);
         return NULL;
     }
+    close(fd);
     return settings_compile(sources, sources_take(sources, path, &text), diags);
 }
 

@@ -80,8 +80,9 @@ struct settings {
 };
 
 /* Reads the file at `path` and adds it to sources, so that diagnostics can point into it. A file
- * that does not exist gives the defaults. Returns NULL when there are errors, which are in diags.
- */
+ * that does not exist gives the defaults, and so does one of another user, with a warning: settings
+ * name programs that are executed, so they count only if root or this user owns them, and nobody
+ * else may write them. Returns NULL when there are errors, which are in diags. */
 struct settings *settings_read(const char *path, struct sources *sources, struct diags *diags);
 
 /* The same for a text that is a source already. */

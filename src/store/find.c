@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "codec/json_read.h"
+#include "model/uuid.h"
+#include "store/journal.h"
 
-enum { FIRST_LINE_MOST = 1 << 20, PIECE = 4096, UUID_DIGITS = 32, ID_DIGITS_MOST = 9 };
+enum { FIRST_LINE_MOST = 1 << 20, PIECE = 4096, ID_DIGITS_MOST = 9 };
 
 /* ---- what a run is called ---- */
 
@@ -24,8 +26,9 @@ static bool read_first_line(const struct rundir *rundir, struct buf *line, bool 
     ssize_t n;
     int fd;
 
-    fd = open(rundir->journal, O_RDONLY | O_CLOEXEC);
-    *is_hidden = fd < 0 && errno != ENOENT && errno != ENOTDIR;
+    fd = journal_open_to_read(rundir);
+    *is_hidden =
+        fd < 0 && (errno == EACCES || errno == EPERM || errno == EMFILE || errno == ENFILE);
     if (fd < 0)
         return false;
     while (!found && (n = read(fd, piece, sizeof piece)) > 0) {
@@ -42,6 +45,7 @@ static bool read_first_line(const struct rundir *rundir, struct buf *line, bool 
 void identify_run(const struct rundir *rundir, struct arena *arena, struct run_identity *out) {
     AUTO(buf) line = BUF_INIT(FIRST_LINE_MOST);
     AUTO(arena) scratch = ARENA_INIT;
+    const char *uuid;
     struct node node;
     struct error err;
 
@@ -49,7 +53,8 @@ void identify_run(const struct rundir *rundir, struct arena *arena, struct run_i
     if (!read_first_line(rundir, &line, &out->is_hidden) ||
         json_read(line.data, line.len, &scratch, &node, &err))
         return;
-    out->uuid = node_keep_text(&node, "uuid", arena);
+    uuid = node_keep_text(&node, "uuid", arena);
+    out->uuid = uuid_is_valid(uuid) ? uuid : NULL;
     out->name = node_keep_text(&node, "name", arena);
 }
 

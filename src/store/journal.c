@@ -3,13 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "store/public_line.h"
+#include "store/rights.h"
 #include "store/sharing.h"
 
 enum {
@@ -21,13 +25,22 @@ enum {
 static int journal_open(struct journal *journal, const struct rundir *rundir, int flags,
                         struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
+    const char *home;
 
-    *journal = (struct journal){ .line = BUF_INIT(JOURNAL_LINE_MOST),
+    *journal = (struct journal){ .fd = -1,
+                                 .public_fd = -1,
+                                 .line = BUF_INIT(JOURNAL_LINE_MOST),
                                  .waiting = BUF_INIT(WAITING_MOST + JOURNAL_LINE_MOST) };
-    journal->fd = shared_open(rundir_home_of(rundir, &arena), rundir->journal,
-                              O_RDWR | O_APPEND | O_CLOEXEC | flags, SHARED_TO_READ, 0666);
+    if (rights_check(rundir, err))
+        return -1;
+    journal->fd = file_open_linkless(rundir->journal, O_RDWR | O_APPEND | flags, 0666);
     if (journal->fd < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", rundir->journal);
+    home = rundir_home_of(rundir, &arena);
+    if (home_is_shared(home))
+        journal->public_fd =
+            shared_open_in_run(home, arena_printf(&arena, "%s/" PUBLIC_FILE, rundir->path),
+                               O_WRONLY | O_APPEND | O_CREAT);
     journal->started_us = clock_monotonic_us();
     return 0;
 }
@@ -114,7 +127,9 @@ void journal_close(struct journal *journal) {
     journal_flush(journal);
     if (journal->fd >= 0)
         close(journal->fd);
-    journal->fd = -1;
+    if (journal->public_fd >= 0)
+        close(journal->public_fd);
+    journal->fd = journal->public_fd = -1;
     buf_release(&journal->line);
     buf_release(&journal->waiting);
 }
@@ -178,6 +193,17 @@ void journal_flush(struct journal *journal) {
         journal->written(journal->context);
 }
 
+/* A line that others cannot read costs them the view of the run, and the run nothing. */
+static void publish_line(const struct journal *journal) {
+    AUTO(buf) line = BUF_INIT(JOURNAL_LINE_MOST);
+    struct error ignored;
+
+    if (journal->public_fd >= 0 && journal->line.len > 0 &&
+        public_line(journal->line.data, journal->line.len - 1, &line, &ignored) == 0 &&
+        line.len > 0 && !file_append(journal->public_fd, line.data, line.len))
+        return;
+}
+
 bool journal_end(struct journal *journal, enum journal_manner manner) {
     const uint64_t lost = journal->lost;
     struct error err;
@@ -194,6 +220,8 @@ bool journal_end(struct journal *journal, enum journal_manner manner) {
         journal->n_waiting++;
     else
         journal->lost++;
+    if (is_whole)
+        publish_line(journal);
     journal->too_long += !is_whole;
     if (manner == JOURNAL_GATHERED && journal->waiting.len < WAITING_MOST)
         return true;
@@ -205,13 +233,32 @@ bool journal_end(struct journal *journal, enum journal_manner manner) {
 
 /* ---- reading ---- */
 
-int journal_load(const struct rundir *rundir, struct buf *text, struct error *err) {
-    struct error why;
+int journal_open_to_read(const struct rundir *rundir) {
+    int fd = file_open_linkless(rundir->journal, O_RDONLY, 0);
+    char path[PATH_MAX];
 
-    if (file_read(rundir->journal, text, &why) == 0 || why.code == ERROR_NOT_FOUND)
+    if (fd < 0 && errno == EACCES &&
+        snprintf(path, sizeof path, "%s/" PUBLIC_FILE, rundir->path) < (int)sizeof path)
+        fd = file_open_linkless(path, O_RDONLY, 0);
+    return fd;
+}
+
+int journal_load(const struct rundir *rundir, struct buf *text, struct error *err) {
+    const int fd = journal_open_to_read(rundir);
+    struct stat st;
+    int status;
+
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return 0;
-    *err = why;
-    return -1;
+    if (fd < 0)
+        return error_set_errno(err, errno, "%s", rundir->journal);
+    if (!rights_has(rundir) && fstat(fd, &st) == 0 && st.st_size > JOURNAL_FOREIGN_MOST)
+        status = error_set(err, ERROR_EXHAUSTED, "%s has more than %d MiB", rundir->journal,
+                           JOURNAL_FOREIGN_MOST >> 20);
+    else
+        status = file_read_rest(fd, text, err) ? error_wrap(err, "%s", rundir->journal) : 0;
+    close(fd);
+    return status;
 }
 
 bool journal_next(const struct buf *text, size_t *at, const char **line, size_t *n) {

@@ -8,6 +8,9 @@
  * written on a full disk. Lines of which there may be any number (JOURNAL_SPARE) never take of that
  * room. Where a file system cannot reserve, it is at least asked whether there is room. Order is by
  * `seq`; durations are monotonic; wall clock times are for people.
+ *
+ * Its mode comes from the owner's umask. In a shared home the lines that other users need are also
+ * written to a file that all members may read (public_line.h).
  */
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
@@ -20,7 +23,8 @@
 enum { JOURNAL_LINE_MOST = 256 * 1024 }; /* bytes */
 
 struct journal {
-    int fd; /* -1: closed */
+    int fd;        /* -1: closed */
+    int public_fd; /* of the lines for others; -1: the home is not shared */
     uint64_t seq;
     uint32_t attempt;   /* told by each line */
     uint32_t n_tasks;   /* of the run */
@@ -40,7 +44,7 @@ struct journal {
 /* Makes the file. Fails where a run cannot be recorded. */
 MUST_CHECK int journal_create(struct journal *journal, const struct rundir *rundir,
                               uint32_t n_tasks, struct error *err);
-/* Opens an existing one to append to; `elapsed` counts on from what it says last. */
+/* Opens an existing one of this user's to append to; `elapsed` counts on from what it says last. */
 MUST_CHECK int journal_reopen(struct journal *journal, const struct rundir *rundir, uint64_t seq,
                               double elapsed_s, struct error *err);
 void journal_close(struct journal *journal);
@@ -71,9 +75,17 @@ double journal_elapsed(const struct journal *journal);
 
 /* ---- reading ---- */
 
-enum { JOURNAL_MOST = 1 << 30 }; /* bytes of one that is read: the ceiling of the text below */
+enum {
+    JOURNAL_MOST = 1 << 30, /* bytes of one that is read: the ceiling of the text below */
+    JOURNAL_FOREIGN_MOST = 32 << 20,
+};
 
-/* Appends all of it; of a run that has none yet, nothing. */
+/* The journal, opened to be read; its public lines if it is another user's and private. Returns the
+ * descriptor, or -1 with errno. */
+MUST_CHECK int journal_open_to_read(const struct rundir *rundir);
+
+/* Appends all of it; of a run that has none yet, nothing. Of another user's run at most
+ * JOURNAL_FOREIGN_MOST bytes are read: more is an error. */
 MUST_CHECK int journal_load(const struct rundir *rundir, struct buf *text, struct error *err);
 /* The line at *at, which moves behind it; false where none is whole any more: the last may be
  * being written, or cut by a crash. It has no terminator. */

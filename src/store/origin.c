@@ -57,7 +57,8 @@ int outputs_user(const char *home, const struct rundir *rundir, enum outputs_use
 
         if (rundir_open(home, ids[i], arena, &other, &gone))
             continue;
-        if (strcmp(other.id, rundir->id) != 0 &&
+        /* Only the owner of a run can resume it: what others claim does not count. */
+        if (strcmp(other.id, rundir->id) != 0 && other.owner == rundir->owner &&
             strcmp(other.outputs_of, rundir->outputs_of) == 0 &&
             (which == OUTPUTS_USERS_ANY || goes_on(&other)))
             *out = other.id;

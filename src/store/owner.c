@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/owner.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/rights.h"
 #include "store/sharing.h"
 
 enum { ANNOUNCEMENT_BYTES = 16 }; /* any process number, and at least one newline */
@@ -25,7 +28,7 @@ static int open_lock(const struct rundir *rundir, int flags) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return shared_open(home, path, flags | O_CLOEXEC, SHARED_TO_READ, 0666);
+    return shared_open_in_run(home, path, flags);
 }
 
 /* A lock of the open file, not of the process: children share it, the last one ends it, and it
@@ -111,8 +114,11 @@ static void forget_announced(int lock) {
 }
 
 int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
-    int lock = open_lock(rundir, O_RDWR | O_CREAT);
+    int lock;
 
+    if (rights_check(rundir, err))
+        return -1;
+    lock = open_lock(rundir, O_RDWR | O_CREAT);
     if (lock < 0 || take_part(lock, PART_OWNER))
         return cannot_take(lock, rundir, "is still running", err);
     if (wait_for_rest(lock, OWNER_PASSING_MS))
@@ -123,8 +129,11 @@ int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
 }
 
 int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd, struct error *err) {
-    int lock = open_lock(rundir, O_RDWR | O_CREAT);
+    int lock;
 
+    if (rights_check(rundir, err))
+        return -1;
+    lock = open_lock(rundir, O_RDWR | O_CREAT);
     if (lock < 0 || wait_for_rest(lock, most_ms))
         return cannot_take(lock, rundir, "has an owner, or is just looked at", err);
     *fd = lock;
@@ -146,53 +155,107 @@ void owner_announce(int fd, pid_t pid) {
     (void)write_announcement(fd, number);
 }
 
+/* Whether the lock could not be looked at. What is not a regular file is no lock of ours: nobody
+ * owns the run then. */
+static bool is_hidden(int errnum) {
+    return errnum != ENOENT && errnum != ENOTDIR && errnum != ELOOP && errnum != ENXIO;
+}
+
+/* Who is announced in a lock that is open; 0: nobody. */
+static pid_t announced(int lock) {
+    char text[ANNOUNCEMENT_BYTES + 1] = "", *end;
+    long number;
+
+    if (pread(lock, text, sizeof text - 1, 0) <= 0)
+        return 0;
+    number = strtol(text, &end, 10);
+    return end > text && *end == '\n' && number > 1 && number <= INT_MAX ? (pid_t)number : 0;
+}
+
 bool owner_lives(const struct rundir *rundir, pid_t *pid) {
     int fd = open_lock(rundir, O_RDONLY);
-    char text[32] = "";
     bool lives;
 
     *pid = 0;
     if (fd < 0)
-        return errno != ENOENT && errno != ENOTDIR;
+        return is_hidden(errno);
     lives = has_owner(fd);
-    if (lives && pread(fd, text, sizeof text - 1, 0) > 0)
-        *pid = (pid_t)atoi(text);
+    if (lives)
+        *pid = announced(fd);
     close(fd);
     return lives;
 }
+
+/* ---- signals ---- */
 
 /* Why the supervisor cannot be reached, as errno tells. */
 static int cannot_reach(const struct rundir *rundir, int errnum, struct error *err) {
     if (errnum == EPERM || errnum == EACCES)
         return error_set(err, ERROR_DENIED, "run %s is not yours: it belongs to %s", rundir->id,
-                         file_owner(rundir->path).text);
+                         user_text(rundir->owner).text);
     return error_set_errno(err, errnum, "cannot reach the supervisor of run %s", rundir->id);
 }
 
-int owner_signal(const struct rundir *rundir, int number, struct error *err) {
-    pid_t pid;
-    int pidfd, status, fd = open_lock(rundir, O_RDONLY);
+/* Whether the process is the run's owner: it is of the same user, and has the lock open. The number
+ * in the lock alone is only what somebody has written there. */
+static bool has_open(pid_t pid, int lock, uid_t user) {
+    char path[64];
+    struct stat wanted, st;
+    const struct dirent *entry;
+    bool found = false;
+    DIR *dir;
 
-    if (fd < 0 && errno != ENOENT)
-        return cannot_reach(rundir, errno, err);
-    if (fd >= 0)
-        close(fd);
-    if (!owner_lives(rundir, &pid))
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    dir = opendir(path);
+    if (!dir)
+        return false;
+    if (fstat(lock, &wanted) == 0 && fstat(dirfd(dir), &st) == 0 && st.st_uid == user)
+        while (!found && (entry = readdir(dir)))
+            found = fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 && st.st_dev == wanted.st_dev &&
+                    st.st_ino == wanted.st_ino;
+    closedir(dir);
+    return found;
+}
+
+/* The process that takes the orders of the run, as a descriptor that no other process can take the
+ * place of. */
+static int open_keeper(const struct rundir *rundir, int lock, int *pidfd, struct error *err) {
+    const pid_t pid = announced(lock);
+
+    if (!has_owner(lock))
         return error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
-    if (pid <= 0)
+    if (pid == 0)
         return error_set(err, ERROR_UNAVAILABLE,
                          "run %s is running, but its lock does not name the process that takes "
                          "orders: it is just starting, or the disk was full when it started",
                          rundir->id);
-    /* The descriptor is of the process that has the number now; it is the owner's as long as
-     * the lock is still held after it was opened. */
-    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pidfd < 0)
+    *pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (*pidfd < 0)
         return cannot_reach(rundir, errno, err);
-    if (!owner_lives(rundir, &pid)) {
-        close(pidfd);
+    if (has_open(pid, lock, rundir->owner))
+        return 0;
+    close(*pidfd);
+    return has_owner(lock) ? error_set(err, ERROR_UNAVAILABLE,
+                                       "the lock of run %s names process %d, which does not hold "
+                                       "it: nothing was sent to that process",
+                                       rundir->id, (int)pid)
+                           : error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
+}
+
+int owner_signal(const struct rundir *rundir, int number, struct error *err) {
+    int pidfd = -1, status, lock;
+
+    if (rights_check(rundir, err))
+        return -1;
+    lock = open_lock(rundir, O_RDONLY);
+    if (lock < 0 && is_hidden(errno))
+        return cannot_reach(rundir, errno, err);
+    if (lock < 0)
         return error_set(err, ERROR_NOT_FOUND, "run %s is not running", rundir->id);
-    }
+    status = open_keeper(rundir, lock, &pidfd, err);
+    close(lock);
+    if (status)
+        return -1;
     status = (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
     if (status < 0)
         cannot_reach(rundir, errno, err);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "codec/json.h"
 #include "codec/json_read.h"
+#include "model/uuid.h"
 #include "store/host.h"
 #include "store/journal.h"
 
@@ -107,7 +108,7 @@ static void read_machine(struct run_record *record, const struct node *machine) 
 }
 
 static bool on_created(struct run_record *record, const struct node *line) {
-    if (record->tasks)
+    if (record->tasks || !uuid_is_valid(text_of(line, "uuid")))
         return false;
     record->uuid = kept(record, line, "uuid");
     record->name = kept(record, line, "name");

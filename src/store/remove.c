@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/rights.h"
+
 enum { ROUNDS_MOST = 100 };
 
 static const char *const last_files[] = { "events.jsonl", "lock" };
@@ -211,6 +213,8 @@ int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err) 
     struct stat st;
     int status;
 
+    if (rights_check(rundir, err))
+        return -1;
     retire_id(rundir);
 
     make_writable(AT_FDCWD, rundir->path);

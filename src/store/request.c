@@ -54,6 +54,12 @@ static bool is_text_or_null(const struct node *node) {
     return node && (node->kind == NODE_TEXT || node->kind == NODE_NULL);
 }
 
+/* Files lie beside the request: their names lead nowhere else. */
+static bool is_file_name(const struct node *node) {
+    return node->kind == NODE_TEXT && node->text[0] && node->text[0] != '.' &&
+           !strchr(node->text, '/');
+}
+
 static const char *copied(struct request *request, const struct node *node) {
     return node->kind == NODE_TEXT ? arena_text(&request->arena, node->text, strlen(node->text))
                                    : NULL;
@@ -72,6 +78,8 @@ static int read_options(struct request *request, const struct node *list, struct
 
         if (!name || name->kind != NODE_TEXT || !is_text_or_null(value))
             return not_ours(err, "an option is no name and value");
+        if (strcmp(name->text, "file") == 0 && !is_file_name(value))
+            return not_ours(err, "a file is not one of those beside it");
         *VEC_PUSH(&request->options) =
             (struct request_pair){ copied(request, name), copied(request, value) };
     }
@@ -113,7 +121,7 @@ int request_read(const struct rundir *rundir, struct request *out, struct error 
     AUTO(buf) text = BUF_INIT(REQUEST_MAX);
     AUTO(arena) arena = ARENA_INIT;
 
-    if (file_read(arena_printf(&arena, "%s/" REQUEST_FILE, rundir->path), &text, err)) {
+    if (file_read_linkless(arena_printf(&arena, "%s/" REQUEST_FILE, rundir->path), &text, err)) {
         if (err->code == ERROR_NOT_FOUND)
             return error_set(err, ERROR_NOT_FOUND,
                              "run %s did not keep what it was started with (%s is missing): start "

@@ -239,7 +239,9 @@ static void name_parts(struct rundir *rundir, struct arena *arena) {
 
 struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena) {
     struct rundir copy = { .id = arena_text(arena, rundir->id, strlen(rundir->id)),
-                           .path = arena_text(arena, rundir->path, strlen(rundir->path)) };
+                           .path = arena_text(arena, rundir->path, strlen(rundir->path)),
+                           .owner = rundir->owner,
+                           .group = rundir->group };
 
     name_parts(&copy, arena);
     return copy;
@@ -247,18 +249,21 @@ struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena) {
 
 int rundir_open(const char *home, unsigned long id, struct arena *arena, struct rundir *out,
                 struct error *err) {
-    struct rundir found;
+    const char *path = arena_printf(arena, "%s/runs/%lu", home, id);
+    struct rundir found = { .id = arena_printf(arena, "%lu", id) };
+    char real[PATH_MAX];
     struct stat st;
+    const int errnum = lstat(path, &st) < 0 ? errno : 0;
 
-    found.id = arena_printf(arena, "%lu", id);
-    found.path = arena_printf(arena, "%s/runs/%lu", home, id);
-    if (stat(found.path, &st) < 0) {
-        if (errno != ENOENT && errno != ENOTDIR)
-            return error_set_errno(err, errno, "cannot look at run %lu", id);
+    if (errnum == ENOENT || errnum == ENOTDIR || (!errnum && !S_ISDIR(st.st_mode)))
         return error_set(err, ERROR_NOT_FOUND, "there is no run %lu", id);
-    }
-    if (!S_ISDIR(st.st_mode))
-        return error_set(err, ERROR_NOT_FOUND, "there is no run %lu", id);
+    if (errnum)
+        return error_set_errno(err, errnum, "cannot look at run %lu", id);
+    if (!realpath(path, real))
+        return error_set_errno(err, errno, "cannot look at run %lu", id);
+    found.path = arena_text(arena, real, strlen(real));
+    found.owner = st.st_uid;
+    found.group = st.st_gid;
     name_parts(&found, arena);
     *out = found;
     return 0;
@@ -272,10 +277,31 @@ const char *rundir_home_of(const struct rundir *rundir, struct arena *arena) {
     return runs ? arena_text(arena, rundir->path, (size_t)(runs - rundir->path)) : ".";
 }
 
+unsigned long rundir_id_before_next(const unsigned long *ids, size_t n, unsigned long last) {
+    if (last < ID_LAST && (n == 0 || ids[n - 1] <= last))
+        return last;
+    for (size_t i = n; i > 0; i--)
+        if (ids[i - 1] < ID_LAST && (i == n || ids[i] != ids[i - 1] + 1))
+            return ids[i - 1];
+    return 0;
+}
+
+/* The id after which the next one is looked for. */
+static unsigned long find_id_before_next(const char *home, struct arena *arena) {
+    const unsigned long last = rundir_last(home);
+    struct error ignored;
+    unsigned long *ids;
+    size_t n;
+
+    if (last < ID_LAST || rundir_list(home, arena, &ids, &n, &ignored))
+        return last;
+    return rundir_id_before_next(ids, n, last);
+}
+
 /* Makes the directory of the next id, or moves one there (`from`, NULL: none). */
 static int make_numbered(const char *home, const char *runs, const char *from, struct arena *arena,
                          struct rundir *out, struct error *err) {
-    unsigned long id = rundir_last(home);
+    unsigned long id = find_id_before_next(home, arena);
 
     for (int i = 0; i < ID_TRIES && id < ID_LAST; i++) {
         char path[PATH_MAX];
@@ -286,6 +312,8 @@ static int make_numbered(const char *home, const char *runs, const char *from, s
                   : shared_mkdir(home, path, SHARED_TO_READ, 0777)) == 0) {
             out->id = arena_printf(arena, "%lu", id);
             out->path = arena_text(arena, path, strlen(path));
+            out->owner = geteuid();
+            out->group = getegid();
             return 0;
         }
         if (errno != EEXIST)
@@ -302,11 +330,13 @@ static int make_runs(const char *home, char real[static PATH_MAX], struct error 
         return error_set(err, ERROR_INVALID, "the path of the home is too long");
     if (make_path(home, err))
         return -1;
+    if (access(runs, F_OK) < 0 && home_check_maker(home, err))
+        return -1;
     if (shared_mkdir(home, runs, SHARED_TO_WRITE, HOME_MODE) < 0 && errno != EEXIST)
         return cannot_make(err, errno, runs);
     if (!realpath(runs, real))
         return error_set_errno(err, errno, "cannot enter '%.300s'", runs);
-    return 0;
+    return home_check_safe(home, real, err);
 }
 
 int rundir_make_home(const char *home, struct error *err) {

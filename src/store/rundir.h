@@ -4,14 +4,19 @@
  * logs/<task>.log, and spool/<task>/ for what they log. A run that resumes another has no outputs
  * of its own: `outputs` is then the symbolic link ../<other id>/outputs, and struct rundir has the
  * path that it stands for. Its id is the next number; mkdir makes it the run's alone, also between
- * processes. An id is not given again once its run was removed: $MYELIN_HOME/last-run keeps the
- * highest that was, a lower bound beside the directories themselves. docs/run-directory.md
- * describes what is in it.
+ * processes. An id is not given again after its run was removed: $MYELIN_HOME/last-run keeps the
+ * highest id that was removed, a lower bound beside the directories themselves. A directory with
+ * the highest possible number does not block the home: then the highest number whose successor is
+ * free counts. docs/run-directory.md describes what is in it.
+ *
+ * The path is canonical, so that files below it can be opened without following links
+ * (base/file.h). A symbolic link in `runs` is not a run.
  */
 #ifndef STORE_RUNDIR_H
 #define STORE_RUNDIR_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -21,6 +26,8 @@ struct rundir {
     const char *path, *outputs, *logs, *journal; /* absolute */
     const char *spool, *series;                  /* what tasks log, before and after the fold */
     const char *outputs_of;                      /* the id of the run that has the outputs */
+    uid_t owner; /* of the directory: who may act on it (rights.h) */
+    gid_t group;
 };
 
 /* $MYELIN_HOME, else ~/.myelin; lives in the arena. */
@@ -59,6 +66,9 @@ const char *rundir_attempt_logs(const struct rundir *rundir, uint32_t attempt, s
 
 /* The highest id that was given so far, as far as the home knows; 0: none. */
 unsigned long rundir_last(const char *home);
+/* The id after which to look for a free one, if `ids` (ascending) exist and ids up to `last` were
+ * removed: the highest of them, unless no id follows it. Pure. */
+unsigned long rundir_id_before_next(const unsigned long *ids, size_t n, unsigned long last);
 /* Sees to it that neither the id nor one below it is given again. Before a run is removed. */
 MUST_CHECK int rundir_retire(const char *home, unsigned long id, struct error *err);
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sharing.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 enum { OTHERS = S_IRWXG | S_IRWXO, OTHERS_WRITE = S_IWGRP | S_IWOTH };
 
@@ -33,16 +37,27 @@ int shared_mkdir(const char *home, const char *path, enum sharing sharing, mode_
     return status;
 }
 
-int shared_open(const char *home, const char *path, int flags, enum sharing sharing, mode_t usual) {
+typedef int file_opener(const char *path, int flags, mode_t mode);
+
+static int open_shared(file_opener *opener, const char *home, const char *path, int flags,
+                       enum sharing sharing, mode_t usual) {
     mode_t mode, before;
     int fd;
 
     if (!(flags & O_CREAT) || !find_mode(home, sharing, &mode))
-        return open(path, flags, usual);
+        return opener(path, flags, usual);
     before = umask(0);
-    fd = open(path, flags, S_IRUSR | S_IWUSR | (mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)));
+    fd = opener(path, flags, S_IRUSR | S_IWUSR | (mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)));
     umask(before);
     return fd;
+}
+
+int shared_open(const char *home, const char *path, int flags, enum sharing sharing, mode_t usual) {
+    return open_shared(file_open_regular, home, path, flags, sharing, usual);
+}
+
+int shared_open_in_run(const char *home, const char *path, int flags) {
+    return open_shared(file_open_linkless, home, path, flags, SHARED_TO_READ, 0666);
 }
 
 void shared_prepare_database(const char *home, const char *path) {
@@ -56,17 +71,61 @@ void shared_prepare_database(const char *home, const char *path) {
         close(fd);
 }
 
-struct owner_text file_owner(const char *path) {
-    struct owner_text out = { "somebody else" };
-    const struct passwd *user;
+struct user_text user_text(uid_t user) {
+    const struct passwd *found = getpwuid(user);
+    struct user_text out;
+
+    if (found)
+        snprintf(out.text, sizeof out.text, "%s", found->pw_name);
+    else
+        snprintf(out.text, sizeof out.text, "user %u", (unsigned)user);
+    return out;
+}
+
+/* ---- whether a shared home is safe ---- */
+
+bool home_is_shared(const char *home) {
     struct stat st;
 
-    if (stat(path, &st) < 0)
-        return out;
-    user = getpwuid(st.st_uid);
-    if (user)
-        snprintf(out.text, sizeof out.text, "%s", user->pw_name);
-    else
-        snprintf(out.text, sizeof out.text, "user %u", (unsigned)st.st_uid);
-    return out;
+    return stat(home, &st) == 0 && (st.st_mode & OTHERS_WRITE);
+}
+
+int home_check_maker(const char *home, struct error *err) {
+    const struct group *group;
+    struct stat st;
+
+    if (stat(home, &st) < 0 || !(st.st_mode & OTHERS_WRITE) || st.st_uid == geteuid() ||
+        geteuid() == 0)
+        return 0;
+    group = getgrgid(st.st_gid);
+    return error_set(err, ERROR_DENIED,
+                     "the home '%.120s' is shared and has no directory for runs: its owner, %s, "
+                     "makes it with `install -d -m %04o -g %.32s %.120s/runs`",
+                     home, user_text(st.st_uid).text,
+                     (unsigned)(S_ISVTX | (st.st_mode & (S_ISGID | S_IRWXU | OTHERS))),
+                     group ? group->gr_name : "GROUP", home);
+}
+
+int home_check_safe(const char *home, const char *runs, struct error *err) {
+    struct stat st, inner;
+
+    if (stat(home, &st) < 0 || stat(runs, &inner) < 0)
+        return error_set_errno(err, errno, "cannot look at '%.300s'", runs);
+    if (st.st_mode & OTHERS_WRITE && !(st.st_mode & S_ISVTX))
+        return error_set(err, ERROR_DENIED,
+                         "the home '%.120s' is shared, and every member could replace what the "
+                         "others have in it: `chmod +t %.120s` prevents that",
+                         home, home);
+    if (inner.st_mode & OTHERS_WRITE && !(inner.st_mode & S_ISVTX))
+        return error_set(err, ERROR_DENIED,
+                         "'%.120s' is shared, and every member could replace the runs of others: "
+                         "`chmod +t %.120s` prevents that",
+                         runs, runs);
+    if ((st.st_mode | inner.st_mode) & OTHERS_WRITE && inner.st_uid != 0 &&
+        inner.st_uid != st.st_uid && inner.st_uid != geteuid())
+        return error_set(err, ERROR_DENIED,
+                         "'%.120s' is shared and belongs to %s, who could replace the runs of "
+                         "others: `chown root %.120s` (as root) prevents that",
+                         runs, user_text(inner.st_uid).text, runs);
+    return 0;
 }

@@ -5,6 +5,7 @@
 #include "backend/local/cgroup.h"
 #include "store/host.h"
 #include "store/owner.h"
+#include "store/rights.h"
 #include "supervise/chronicle.h"
 #include "supervise/queue.h"
 #include "supervise/supervisor_state.h"
@@ -74,6 +75,8 @@ bool supervisor_settle(const struct rundir *rundir, enum settling settling) {
     bool settles = false;
     int lock;
 
+    if (!rights_has(rundir))
+        return false;
     tracker_settle(rundir); /* how long it went on is known from what it logged */
     if (owner_pass(rundir, settling == SETTLE_PATIENTLY ? OWNER_PASSING_MS : 0, &lock, &err))
         return false;

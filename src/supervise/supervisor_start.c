@@ -25,7 +25,7 @@ enum {
     REVIVAL_PAUSE_S = 1, /* one that dies of what it finds is not started in a tight loop */
 };
 
-static void make_uuid(char uuid[static SUPERVISOR_UUID_TEXT]) {
+static void make_uuid(char uuid[static UUID_TEXT]) {
     unsigned char bytes[16];
 
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)

@@ -9,6 +9,7 @@
 #ifndef SUPERVISE_SUPERVISOR_STATE_H
 #define SUPERVISE_SUPERVISOR_STATE_H
 
+#include "model/uuid.h"
 #include "store/journal.h"
 #include "store/record.h"
 #include "supervise/bell.h"
@@ -18,7 +19,6 @@
 #include "supervise/supervisor.h"
 
 enum {
-    SUPERVISOR_UUID_TEXT = 33,
     /* Exit statuses of runs that end by no task's. */
     SUPERVISOR_FAILED = 125,
     SUPERVISOR_STOPPED = 130,
@@ -38,7 +38,7 @@ struct supervisor {
     struct rundir rundir;
     struct journal journal;
     int lock;
-    char uuid[SUPERVISOR_UUID_TEXT];
+    char uuid[UUID_TEXT];
     const char *owner, *working_directory;
     int64_t log_origin_us;
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "store/logindex.h"
 
 enum { INDEX_FREE = 64 * 1024, INDEX_SHARE = 4 };
@@ -177,7 +178,7 @@ void tasklog_tail(const char *directory, const char *task, struct buf *out) {
 
     if (snprintf(path, sizeof path, "%s/%s.log", directory, task) >= (int)sizeof path)
         return;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = file_open_linkless(path, O_RDONLY, 0);
     if (fd < 0)
         return;
     end = lseek(fd, 0, SEEK_END);

@@ -13,6 +13,7 @@
 #include "backend/local/usage.h"
 #include "base/clock.h"
 #include "store/owner.h"
+#include "store/rights.h"
 #include "supervise/chronicle.h"
 #include "track/events_follow.h"
 #include "track/fold.h"
@@ -520,7 +521,8 @@ void tracker_settle(const struct rundir *rundir) {
     struct run_record record;
     struct error err;
 
-    if (access(rundir->spool, F_OK) < 0 || record_read(&record, rundir, &err))
+    if (!rights_has(rundir) || access(rundir->spool, F_OK) < 0 ||
+        record_read(&record, rundir, &err))
         return;
     if (record.uuid && is_left_to_others(&record))
         settle_record(&record);

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "track/disk.h"
@@ -22,19 +21,6 @@ struct reading {
     struct error *err;
 };
 
-/* A file that something else took the place of is none: a pipe would make us wait. */
-static int open_plain(int directory, const char *name) {
-    const int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct stat st;
-
-    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
-        close(fd);
-        errno = EINVAL;
-        return -1;
-    }
-    return fd;
-}
-
 static void on_manifest(void *context, const struct wal_manifest *manifest) {
     struct reading *reading = context;
     struct series_reader *reader = reading->reader;
@@ -46,7 +32,7 @@ static void on_manifest(void *context, const struct wal_manifest *manifest) {
     if (manifest->generation == 0)
         return;
     snprintf(name, sizeof name, "data-%" PRIu64, manifest->generation);
-    reader->data = open_plain(reading->directory, name);
+    reader->data = disk_open_to_read(reading->directory, name);
     if (reader->data < 0) {
         reading->is_outdated = errno == ENOENT;
         reading->status = error_set_errno(reading->err, errno, "cannot open %s", name);
@@ -82,7 +68,7 @@ static const struct wal_visitor into_reader = {
 };
 
 static int read_log(const struct reading *reading, struct bytes *log) {
-    const int fd = open_plain(reading->directory, "wal");
+    const int fd = disk_open_to_read(reading->directory, "wal");
     int status;
 
     if (fd < 0)
@@ -134,7 +120,7 @@ int series_reader_open(const char *directory, struct series_reader **out, struct
     struct reading reading = { .err = err };
     int status = -1;
 
-    reading.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    reading.directory = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (reading.directory < 0)
         return error_set_errno(err, errno, "cannot open %s", directory);
     for (int i = 0; i < TRIES; i++) {

@@ -17,7 +17,7 @@ static bool has_place(const struct series_store *store) {
     struct stat ours, there;
 
     return !store->disk->is_removed(store->lock) && fstat(store->directory, &ours) == 0 &&
-           stat(store->path, &there) == 0 && ours.st_dev == there.st_dev &&
+           lstat(store->path, &there) == 0 && ours.st_dev == there.st_dev &&
            ours.st_ino == there.st_ino;
 }
 

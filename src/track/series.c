@@ -39,7 +39,7 @@ static int lock_directory(struct series_store *store, struct error *err) {
 int store_open_directory(struct series_store *store, struct error *err) {
     const bool is_new = mkdir(store->path, 0777) == 0;
 
-    store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->directory < 0)
         return error_set_errno(err, errno, "cannot open %s", store->path);
     if (is_new) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "archive/contents.h"
+#include "model/uuid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     require(contents.runs.len > 0);
     for (size_t i = 0; i < contents.runs.len; i++)
-        require(strlen(contents.runs.items[i].uuid) == CONTENTS_UUID &&
+        require(strlen(contents.runs.items[i].uuid) == UUID_DIGITS &&
                 contents.runs.items[i].id > 0);
     require(contents_format(&contents, &text, &err) == 0);
     require(contents_parse(text.data, text.len, &again, &err) == 0);

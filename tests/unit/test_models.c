@@ -220,7 +220,8 @@ static void runs_that_cannot_be_read_are_none(void **state) {
 
 static struct rundir run_with_model_at(struct home *home, const char *logged) {
     static const char journal[] =
-        "{\"seq\": 1, \"event\": \"created\", \"uuid\": \"u\", \"counts\": {\"master\": 1}}\n"
+        "{\"seq\": 1, \"event\": \"created\", \"uuid\": \"0123456789abcdef0123456789abcdef\", "
+        "\"counts\": {\"master\": 1}}\n"
         "{\"seq\": 2, \"event\": \"tracked\", \"kind\": \"artifact\", \"values\": {\"name\": "
         "\"net\", \"type\": \"model\", \"path\": \"%s\"}}\n"
         "{\"seq\": 3, \"event\": \"status\", \"status\": \"succeeded\"}\n";

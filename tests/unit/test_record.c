@@ -265,11 +265,11 @@ static void members_of_a_wrong_kind_are_as_if_missing(void **state) {
 
     (void)state;
     record_init(&record, &nowhere);
-    feed(&record, AT("1", "\"soon\"") "\"event\": \"created\", \"uuid\": 5, \"name\": [], "
+    feed(&record, AT("1", "\"soon\"") "\"event\": \"created\", \"uuid\": "
+                                      "\"0123456789abcdef0123456789abcdef\", \"name\": [], "
                                       "\"counts\": {\"worker\": -2, \"master\": \"x\", \"ps\": "
                                       "99999999}}");
     assert_int_equal(record.bad_lines, 0);
-    assert_null(record.uuid);
     assert_null(record.name);
     assert_int_equal(record.n_tasks, 0);
     feed(&record, AT("2", "1e999") "\"event\": \"status\", \"status\": \"failed\", "
@@ -279,6 +279,34 @@ static void members_of_a_wrong_kind_are_as_if_missing(void **state) {
     assert_int_equal(record.exit_status, EXIT_STATUS_NONE);
     assert_sane(&record);
     record_release(&record);
+}
+
+/* Control groups and objects of clusters are named after it. */
+static void a_uuid_is_32_hexadecimal_digits_or_the_run_has_not_begun(void **state) {
+    static const char *const wrong[] = { "5",
+                                         "null",
+                                         "\"\"",
+                                         "\"../../../init.scope\"",
+                                         "\"0123456789abcdef0123456789abcde\"",
+                                         "\"0123456789abcdef0123456789abcdef0\"",
+                                         "\"0123456789ABCDEF0123456789ABCDEF\"",
+                                         "\"0123456789abcdef/123456789abcdef\"",
+                                         "\"0123456789abcdef0123456789abcde.\"" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct run_record record;
+        char line[256];
+
+        snprintf(line, sizeof line,
+                 AT("1", "0") "\"event\": \"created\", \"uuid\": %s, \"counts\": {\"master\": 1}}",
+                 wrong[i]);
+        record_init(&record, &nowhere);
+        feed(&record, line);
+        assert_null(record.uuid);
+        assert_int_equal(record.bad_lines, 1);
+        record_release(&record);
+    }
 }
 
 /* ---- what tasks say of the run ---- */
@@ -331,7 +359,8 @@ static void a_value_that_is_too_long_is_none(void **state) {
 
 /* A run of two tasks that fails, is started again, and succeeds. */
 static const char *const restarted[] = {
-    TRY("0", "0.1") "\"event\": \"created\", \"uuid\": \"u\", \"origin\": {\"manner\": "
+    TRY("0", "0.1") "\"event\": \"created\", \"uuid\": \"0123456789abcdef0123456789abcdef\", "
+                    "\"origin\": {\"manner\": "
                     "\"resumed\", \"id\": 7, \"uuid\": \"v\"}, \"counts\": {\"worker\": 2}}",
     TRY("0", "1") "\"event\": \"attempt\", \"status\": \"starting\"}",
     TRY("0", "1") "\"event\": \"status\", \"status\": \"starting\"}",
@@ -503,6 +532,7 @@ int main(void) {
         cmocka_unit_test(a_task_whose_end_no_line_tells_ended_with_the_run),
         cmocka_unit_test(lines_that_are_none_are_counted_and_change_nothing),
         cmocka_unit_test(members_of_a_wrong_kind_are_as_if_missing),
+        cmocka_unit_test(a_uuid_is_32_hexadecimal_digits_or_the_run_has_not_begun),
         cmocka_unit_test(a_value_that_is_too_long_is_none),
         cmocka_unit_test(how_each_attempt_ended_is_kept),
         cmocka_unit_test(a_new_attempt_starts_with_tasks_of_which_nothing_is_known),

@@ -573,6 +573,9 @@ static unsigned look_for(const char *id, enum cgroup_search search) {
     struct cgroup_places places;
     unsigned left = 0;
 
+    /* It becomes a part of paths in which everything is killed. */
+    if (id[strspn(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")])
+        return 0;
     cgroup_name(name, id);
     cgroup_places_read(&places);
     for (int i = 0; i <= CONTROLLER_COUNT; i++)

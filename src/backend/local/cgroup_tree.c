@@ -15,12 +15,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "model/uuid.h"
 
 enum {
     MOUNTINFO_MOST = 16 * 1024 * 1024,
     SELF_MOST = 256 * 1024,
     DEPTH_MOST = 16, /* of groups that tasks made within theirs */
-    UUID_DIGITS = 32,
     KILL_TRIES = 20,
     KILL_PAUSE_MS = 5,
 };
@@ -207,8 +207,7 @@ void cgroup_place_v2(const struct cgroup_places *places, const char *const *cont
 static bool is_of_a_run(const char *name) {
     const size_t n = strlen(prefix);
 
-    return strncmp(name, prefix, n) == 0 && strlen(name + n) == UUID_DIGITS &&
-           strspn(name + n, "0123456789abcdef") == UUID_DIGITS;
+    return strncmp(name, prefix, n) == 0 && uuid_is_valid(name + n);
 }
 
 /* The entries of a directory, which stays open; NULL: they cannot be read. */
