@@ -86,7 +86,8 @@ static int gather(const struct invocation *in, const struct rundir *rundir, stru
         if (outputs_add(outputs, rundir, in->operands[i], err))
             return -1;
     if (outputs->n_special > 0)
-        fprintf(stderr, "myelin: note: %zu FIFO%s, sockets or devices in the outputs are left out\n",
+        fprintf(stderr,
+                "myelin: note: %zu FIFO%s, sockets or devices in the outputs are left out\n",
                 outputs->n_special, outputs->n_special == 1 ? "" : "s");
     return 0;
 }

@@ -176,8 +176,9 @@ const char *losses_text(const struct losses *losses, struct arena *arena) {
         uint64_t n;
         const char *one, *many;
     } rows[] = {
-        { losses->dropped, "1 point that tasks logged was dropped, for want of room",
-          "points that tasks logged were dropped, for want of room" },
+        { losses->dropped,
+          "1 point that tasks logged was dropped (no room on the disk, or not a number)",
+          "points that tasks logged were dropped (no room on the disk, or not a number)" },
         { losses->refused, "1 point of more metrics than a run keeps",
           "points of more metrics than a run keeps" },
         { losses->lost, "1 segment of the spool was removed before it was read",
@@ -192,19 +193,19 @@ const char *losses_text(const struct losses *losses, struct arena *arena) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].n > 0)
             text = add_loss(arena, text,
-                            rows[i].n == 1 ? rows[i].one
-                                           : arena_printf(arena, "%" PRIu64 " %s", rows[i].n,
-                                                          rows[i].many));
+                            rows[i].n == 1
+                                ? rows[i].one
+                                : arena_printf(arena, "%" PRIu64 " %s", rows[i].n, rows[i].many));
     if (losses->others > 0)
         text = add_loss(
             arena, text,
-            arena_printf(arena,
-                         "%" PRIu64 " segment%s of version %" PRIu64 " %s kept in the spool, unread: "
-                         "this myelin reads version %d; look at the run with one that reads "
-                         "version %" PRIu64,
-                         losses->others, losses->others == 1 ? "" : "s", losses->version,
-                         losses->others == 1 ? "is" : "are", MYELIN_SPOOL_VERSION,
-                         losses->version));
+            arena_printf(
+                arena,
+                "%" PRIu64 " segment%s of version %" PRIu64 " %s kept in the spool, unread: "
+                "this myelin reads version %d; look at the run with one that reads "
+                "version %" PRIu64,
+                losses->others, losses->others == 1 ? "" : "s", losses->version,
+                losses->others == 1 ? "is" : "are", MYELIN_SPOOL_VERSION, losses->version));
     return text;
 }
 
@@ -213,8 +214,8 @@ void json_losses(struct json *json, const struct losses *losses) {
         const char *key;
         uint64_t n;
     } rows[] = {
-        { "dropped", losses->dropped }, { "refused", losses->refused },
-        { "lost_segments", losses->lost }, { "damaged_segments", losses->damaged },
+        { "dropped", losses->dropped },          { "refused", losses->refused },
+        { "lost_segments", losses->lost },       { "damaged_segments", losses->damaged },
         { "waiting_segments", losses->waiting }, { "unread_segments", losses->others },
     };
 

@@ -33,9 +33,9 @@ struct outputs {
 };
 
 /* Adds a file, or all files of a directory, below outputs/; NULL for all. Fails with
- * ERROR_NOT_FOUND where there is none or where the path is a FIFO, a socket or a device, with ERROR_INVALID for a path that would lead out, with
- * ERROR_EXHAUSTED where more is there than is ever listed. What may go otherwise a moment later has
- * another code. */
+ * ERROR_NOT_FOUND where there is none or where the path is a FIFO, a socket or a device, with
+ * ERROR_INVALID for a path that would lead out, with ERROR_EXHAUSTED where more is there than is
+ * ever listed. What may go otherwise a moment later has another code. */
 MUST_CHECK int outputs_add(struct outputs *outputs, const struct rundir *rundir, const char *path,
                            struct error *err);
 void outputs_sort(struct outputs *outputs); /* and drops what was added twice */

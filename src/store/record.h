@@ -5,7 +5,8 @@
  *
  * Final is final: what follows the line that ends a run is counted as bad and changes nothing
  * else, but for what tasks have logged, which may be read from their spools later, what of it was
- * not kept, and what their artifacts are, which may be looked up later. Tasks whose end no line tells ended with the run.
+ * not kept, and what their artifacts are, which may be looked up later. Tasks whose end no line
+ * tells ended with the run.
  *
  * A run may be attempted more than once (supervise/attempts.h). What is known of the tasks is
  * that of the newest attempt; of those before it the record keeps how each ended.
@@ -55,7 +56,7 @@ struct attempt_record {
 
 /* What tasks have logged and the run's series do not have; the newest line `losses` counts. */
 struct losses {
-    uint64_t dropped; /* points and records that the tasks could not write, for want of room */
+    uint64_t dropped; /* points and records that the tasks could not write: no room, no number */
     uint64_t refused; /* points of more metrics than a run keeps */
     uint64_t lost;    /* segments of the spool that somebody removed */
     uint64_t damaged; /* segments that are kept in the spool, because not all of them can be read */

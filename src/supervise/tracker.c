@@ -165,7 +165,8 @@ static int64_t rank_of_process(void *context, int64_t pid) {
 
 /* ---- what is not kept ---- */
 
-/* Without a store the spool itself says what was dropped: what it says is counted when there is one.
+/* Without a store the spool itself says what was dropped: what it says is counted when there is
+ * one.
  */
 static struct losses losses_now(const struct tracker *tracker) {
     struct fold_totals totals = { 0 };
@@ -218,8 +219,8 @@ static void tell_of_step(struct tracker *tracker, const struct fold_result *resu
         tell_others(tracker);
     if (result->dropped > 0)
         tell(tracker, &tracker->has_told_dropped,
-             "tasks log points that cannot be kept, for want of room on the disk or because the "
-             "spool cannot be written: they are counted, and told at the end");
+             "points that tasks log are dropped (no room on the disk, or not a number): they are "
+             "counted, and the end of the run says how many");
     if (series_refused(tracker->store) > 0)
         tell(
             tracker, &tracker->has_told_names,

@@ -259,8 +259,8 @@ static enum spool_head load(struct chain *chain, int fd, struct myelin_spool_hea
 static bool is_blank(int fd, struct chain_reading *reading) {
     const ssize_t got = read_at(fd, reading->buffer, reading->buffer_n, 0);
 
-    return got == 0 ||
-           (reading->buffer[0] == 0 && !memcmp(reading->buffer, reading->buffer + 1, (size_t)got - 1));
+    return got == 0 || (reading->buffer[0] == 0 &&
+                        !memcmp(reading->buffer, reading->buffer + 1, (size_t)got - 1));
 }
 
 static void spoil(struct chain *chain, struct chain_reading *reading) {

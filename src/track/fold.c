@@ -205,8 +205,7 @@ static void find_chains(struct fold *fold, struct task_folder *task) {
 static int dispose(struct fold *fold, struct chain *chain, const char *path, uint32_t number) {
     char source[PATH_MAX], aside[PATH_MAX + sizeof FOLD_ASIDE];
 
-    if (!series_marked(fold->given.store,
-                       chain_aside_source(chain, number, source, sizeof source)))
+    if (!series_marked(fold->given.store, chain_aside_source(chain, number, source, sizeof source)))
         return unlink(path);
     chain->has_set_aside = true;
     snprintf(aside, sizeof aside, "%s%s", path, FOLD_ASIDE);

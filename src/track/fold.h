@@ -20,8 +20,8 @@
  * the same, and removed when the run is over.
  *
  * Nothing is removed that was not read. A segment in which something is damaged is set aside under
- * its name with FOLD_ASIDE behind it. A segment of another version of the format stays as it is, and
- * so do those behind it: a program that knows that version reads them.
+ * its name with FOLD_ASIDE behind it. A segment of another version of the format stays as it is,
+ * and so do those behind it: a program that knows that version reads them.
  *
  * A mirror is the spool of processes elsewhere, which others write here: neither its locks nor its
  * process numbers say anything, and every process lives until the run is over.

@@ -39,8 +39,7 @@ static void note_dropped(struct left_chains *chains, const char *name, size_t n,
     struct left_chain *chain = NULL;
 
     for (size_t i = 0; i < chains->list.len && !chain; i++)
-        if (strlen(chains->list.items[i].name) == n &&
-            !memcmp(chains->list.items[i].name, name, n))
+        if (strlen(chains->list.items[i].name) == n && !memcmp(chains->list.items[i].name, name, n))
             chain = &chains->list.items[i];
     if (!chain) {
         chain = VEC_PUSH(&chains->list);

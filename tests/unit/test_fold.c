@@ -523,9 +523,9 @@ static void what_was_dropped_without_a_segment_is_counted_once_too(void **state)
     close(open(path, O_WRONLY | O_CREAT, 0600));
     m = myelin_open_at(path, 0);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, i,
-                                    MYELIN_NOW),
-                         -1);
+        assert_int_equal(
+            myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, i, MYELIN_NOW),
+            -1);
     assert_true(left_in(&folding).dropped > 0); /* since the first try, whatever comes */
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rename(moved, path), 0);
@@ -533,9 +533,9 @@ static void what_was_dropped_without_a_segment_is_counted_once_too(void **state)
     close_fold(&folding);
     open_fold(&folding);
     /* The header of the segment that is made now goes on from the count. */
-    for (int tries = 0; tries < 5000 && myelin_dropped(m) < 100000 &&
-                        myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, 9,
-                                   MYELIN_NOW);
+    for (int tries = 0;
+         tries < 5000 && myelin_dropped(m) < 100000 &&
+         myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, 9, MYELIN_NOW);
          tries++)
         usleep(2000);
     assert_int_equal(step(&folding, FOLD_LIVING).points, 1);
@@ -560,9 +560,9 @@ static void what_a_process_dropped_that_never_had_a_segment_is_counted_once(void
     close(open(path, O_WRONLY | O_CREAT, 0600));
     m = myelin_open_at(path, 0);
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, i,
-                                    MYELIN_NOW),
-                         -1);
+        assert_int_equal(
+            myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, i, MYELIN_NOW),
+            -1);
     myelin_close(m);
     assert_int_equal(left_in(&folding).dropped, 1000);
     assert_int_equal(step(&folding, FOLD_LIVING).dropped, 1000);

@@ -477,7 +477,8 @@ static void a_store_whose_files_are_removed_is_made_anew_with_all_points(void **
         struct series_reader *reader;
 
         for (size_t i = 0; i < N; i++) {
-            points[i] = (struct point){ .step = (int64_t)i, .time_us = (int64_t)i, .value = (double)i };
+            points[i] =
+                (struct point){ .step = (int64_t)i, .time_us = (int64_t)i, .value = (double)i };
             add(store, loss, &points[i]);
             if (i % 1000 == 0 || series_is_full(store))
                 ok(series_commit(store, &err));
