@@ -31,6 +31,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2,
 enum {
     PAGE = 4096,
     SEGMENT_FIRST = 64 << 10, /* what a process costs that logs a few points */
+    SEGMENT_LEAST = PAGE,     /* on a disk without room for more: its header has the count */
     SEGMENT_MOST = 1 << 20,
     SEGMENT_GROWTH = 4,
     SEGMENTS_DEFAULT = 1024, /* not yet folded: 1 GiB */
@@ -44,6 +45,7 @@ enum {
     LOCK_NAP_NS = 20 * 1000,
     RETRY_FIRST_NS = 10 * 1000 * 1000,
     RETRY_MOST_NS = 1000 * 1000 * 1000,
+    HANDLES_MOST = 16, /* whose counts are written when the process exits */
     NS = 1000 * 1000 * 1000,
     BOUND_REACHED = -1, /* beside errno: the supervisor does not keep up */
 };
@@ -76,7 +78,7 @@ struct chain {
     struct segment current, next;
 
     _Atomic(uint64_t) dropped;
-    uint64_t dropped_told; /* what the header says */
+    uint64_t dropped_told; /* what the header says; without a segment, the link */
     _Atomic(bool) is_stuck;
 
     pid_t pid;
@@ -84,6 +86,7 @@ struct chain {
     uint32_t number;            /* of the current segment, or of the first to come */
     uint32_t oldest;            /* the first that may not be folded yet */
     int64_t retry_ns, pause_ns; /* monotonic: no new segment before; doubled by each failure */
+    bool is_count_due;          /* a try has failed since the count was written */
     char path[PATH_SIZE];
 };
 
@@ -221,6 +224,53 @@ static const char *segment_path(const struct myelin *m, struct chain *c, uint32_
     to = put_number(to, number, 10, 6);
     memcpy(to, MYELIN_SPOOL_SUFFIX, sizeof MYELIN_SPOOL_SUFFIX);
     return c->path;
+}
+
+/* ---- the count of a process that has no segment yet: a link whose target is the number. It takes
+ * no block of the disk, and it lies beside the folder of the task, which may not exist. */
+
+static const char *count_path(const struct myelin *m, const struct chain *c, const char *end,
+                              char out[PATH_SIZE]) {
+    char *to = out;
+
+    memcpy(to, m->directory, m->directory_length);
+    to += m->directory_length;
+    memcpy(to, MYELIN_SPOOL_DROPPED, sizeof MYELIN_SPOOL_DROPPED - 1);
+    to += sizeof MYELIN_SPOOL_DROPPED - 1;
+    to = put_number(to, (uint64_t)c->pid, 10, 1);
+    *to++ = '-';
+    to = put_number(to, (uint64_t)c->started_ns, 16, 1);
+    memcpy(to, end, strlen(end) + 1);
+    return out;
+}
+
+static void count_write(const struct myelin *m, struct chain *c) {
+    const int kept = errno;
+    const uint64_t dropped = atomic_load_explicit(&c->dropped, memory_order_relaxed);
+    char path[PATH_SIZE], part[PATH_SIZE], number[24];
+
+    if (c->current.base || c->started_ns == 0 || dropped == c->dropped_told)
+        return;
+    *put_number(number, dropped, 10, 1) = '\0';
+    count_path(m, c, ".part", part);
+    if (symlink(number, part) == 0 && rename(part, count_path(m, c, "", path)) == 0)
+        c->dropped_told = dropped;
+    errno = kept;
+}
+
+/* Once for each try, so that what is dropped in between costs nothing. */
+static void count_if_due(const struct myelin *m, struct chain *c) {
+    if (c->is_count_due && !c->current.base) {
+        c->is_count_due = false;
+        count_write(m, c);
+    }
+}
+
+/* The header of the first segment has the count from now on. */
+static void count_remove(const struct myelin *m, const struct chain *c) {
+    char path[PATH_SIZE];
+
+    unlink(count_path(m, c, "", path));
 }
 
 static void held_release(struct held *held) {
@@ -372,6 +422,10 @@ static int segment_make(struct myelin *m, struct chain *c, uint32_t number, size
         why = segment_make_sized(m, c, number, size);
     if (why == ENOSPC && size > SEGMENT_FIRST && need <= SEGMENT_FIRST)
         why = segment_make_sized(m, c, number, SEGMENT_FIRST);
+    /* The first one also counts what is dropped. Later ones leave the rest of the disk to the
+     * supervisor, which frees segments only if it can write. */
+    if (why == ENOSPC && !c->current.base && need <= SEGMENT_LEAST)
+        why = segment_make_sized(m, c, number, SEGMENT_LEAST);
     atomic_store_explicit(&m->failure, why, memory_order_relaxed);
     if (why == 0) {
         c->retry_ns = c->pause_ns = 0;
@@ -381,6 +435,7 @@ static int segment_make(struct myelin *m, struct chain *c, uint32_t number, size
                   : c->pause_ns < RETRY_MOST_NS / 2 ? c->pause_ns * 2
                                                     : RETRY_MOST_NS;
     c->retry_ns = now + c->pause_ns;
+    c->is_count_due = true;
     return -1;
 }
 
@@ -412,6 +467,7 @@ static void chain_begin(struct myelin *m, struct chain *c) {
 /* Goes on to the next segment, which is made if it was not prepared, or is too small. */
 static int chain_rotate(struct myelin *m, struct chain *c, size_t room) {
     const uint32_t number = c->current.base ? c->number + 1 : c->number;
+    const bool had_count = number == 0 && c->dropped_told > 0;
     struct myelin_spool_header *header;
 
     if (c->started_ns == 0)
@@ -432,6 +488,8 @@ static int chain_rotate(struct myelin *m, struct chain *c, size_t room) {
     header = header_of(&c->current);
     header->dropped = c->dropped_told = atomic_load_explicit(&c->dropped, memory_order_relaxed);
     __atomic_store_n(&header->state, (uint32_t)MYELIN_SPOOL_OPEN, __ATOMIC_RELEASE);
+    if (had_count)
+        count_remove(m, c);
     return 0;
 }
 
@@ -714,6 +772,8 @@ int myelin_log(struct myelin *m, const uint32_t *names, const double *values, si
             failed = -1;
         }
     }
+    if (__builtin_expect(failed, 0))
+        count_if_due(m, m->chain);
     unlock(m->chain);
     return failed;
 }
@@ -744,8 +804,10 @@ int myelin_record(struct myelin *m, enum myelin_kind kind, const char *json, siz
         return -1;
     }
     failed = write_record(m, kind, json, n);
-    if (failed)
+    if (failed) {
         note_dropped(m->chain, 1);
+        count_if_due(m, m->chain);
+    }
     unlock(m->chain);
     return failed;
 }
@@ -929,12 +991,56 @@ static int make_chain(struct myelin *m) {
     return 0;
 }
 
+/* ---- the exit of a process that does not close its handle */
+
+static _Atomic(struct myelin *) handles[HANDLES_MOST];
+
+static void handle_enter(struct myelin *m) {
+    for (int i = 0; i < HANDLES_MOST; i++) {
+        struct myelin *none = NULL;
+
+        if (atomic_compare_exchange_strong(&handles[i], &none, m))
+            return;
+    }
+}
+
+static void handle_leave(struct myelin *m) {
+    for (int i = 0; i < HANDLES_MOST; i++) {
+        struct myelin *same = m;
+
+        if (atomic_compare_exchange_strong(&handles[i], &same, NULL))
+            return;
+    }
+}
+
+/* What a process dropped that has no segment to count in. In a child that never logged there is
+ * nothing: the counts of its parent are its parent's. */
+static void count_at_end(struct myelin *m) {
+    struct chain *c = m->chain;
+
+    if (!c || (m->is_fork_checked && c->pid && c->pid != getpid()))
+        return;
+    if (c->started_ns == 0 && atomic_load_explicit(&c->dropped, memory_order_relaxed) > 0)
+        chain_begin(m, c);
+    count_write(m, c);
+}
+
+__attribute__((destructor)) static void count_at_exit(void) {
+    for (int i = 0; i < HANDLES_MOST; i++) {
+        struct myelin *m = atomic_exchange(&handles[i], NULL);
+
+        if (m)
+            count_at_end(m);
+    }
+}
+
 struct myelin *myelin_open_at(const char *directory, uint32_t attempt) {
     struct myelin *m = calloc(1, sizeof *m);
     int why = EINVAL;
 
     if (!m)
         return NULL;
+    handle_enter(m);
     m->attempt = attempt;
     m->segments_most = number_from_environment("MYELIN_SPOOL_SEGMENTS", SEGMENTS_DEFAULT);
     m->current.fd = m->next.fd = -1;
@@ -958,6 +1064,10 @@ struct myelin *myelin_open(void) {
 void myelin_close(struct myelin *m) {
     struct chain *c = m ? m->chain : NULL;
 
+    if (m) {
+        handle_leave(m);
+        count_at_end(m);
+    }
     /* In a child that never logged there is nothing: its parent's segments are its parent's. */
     if (c && (!m->is_fork_checked || c->pid == getpid())) {
         if (c->next.base)

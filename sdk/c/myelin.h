@@ -58,7 +58,8 @@ struct myelin *myelin_open(void);
 struct myelin *myelin_open_at(const char *directory, uint32_t attempt);
 
 /* Ends the chain of this process. No other thread may be in a call. A process that ends without it
- * loses nothing. */
+ * loses nothing; only if it also never got room for a segment and is killed, points that it dropped
+ * in its last second are not counted. */
 void myelin_close(struct myelin *m);
 
 /* Why nothing is kept at present, in a sentence; NULL while all is well. */
@@ -106,6 +107,8 @@ int myelin_log_file(struct myelin *m, const char *name, const char *suffix, cons
 #define MYELIN_SPOOL_MAGIC  UINT64_C(0x006c6f6f7073796d) /* "myspool\0" */
 #define MYELIN_SPOOL_MIXER  UINT64_C(0x9e3779b97f4a7c15)
 #define MYELIN_SPOOL_SUFFIX ".spool"
+/* <spool>.dropped-<pid>-<start>: a link whose target is a number (docs/spool.md) */
+#define MYELIN_SPOOL_DROPPED ".dropped-"
 
 enum {
     MYELIN_SPOOL_VERSION = 2,

@@ -13,6 +13,7 @@
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/tracked.h"
 #include "plan/fold.h"
 
 enum {
@@ -22,7 +23,9 @@ enum {
     CHART_EXTRA = 4, /* lines of a chart besides: title, axis, its ends, legend */
     POINTS_MOST = 1000 * 1000,
     CURVES_APART_MOST = 4, /* more tasks are folded unless told otherwise */
-    TEXT_MOST = 4 << 20,
+    TEXT_MOST = 16 << 20,
+    LISTED_MOST = 1000, /* metrics in a list for people */
+    CHARTS_MOST = 100,
 };
 
 static const char *const fold_choices[] = { "mean", "min", "max", "none", NULL };
@@ -91,7 +94,7 @@ static int print_list(struct view *view, const struct curves *curves, FILE *out)
     table_init(&table, ARRAY_LEN(columns));
     for (size_t i = 0; i < ARRAY_LEN(columns); i++)
         table_cell(&table, "%s", columns[i]);
-    for (size_t i = 0; i < curves->metrics.len; i++) {
+    for (size_t i = 0; i < curves->metrics.len && i < LISTED_MOST; i++) {
         const struct metric *metric = &curves->metrics.items[i];
         const struct tasks_of tasks = { curves, metric };
         const struct summary all = metric_summary(curves, metric);
@@ -240,13 +243,30 @@ static size_t cut_at_rows(const struct buf *text, unsigned rows) {
     return rows ? at : text->len;
 }
 
+/* Of many metrics the first are shown: nobody reads more, and memory has a bound. */
+static size_t shown_of(const struct view *view, const struct curves *curves) {
+    const size_t most = view->wish.n_names == 0 ? LISTED_MOST : CHARTS_MOST;
+
+    return curves->metrics.len < most ? curves->metrics.len : most;
+}
+
+static void say_what_is_not_shown(const struct view *view, const struct curves *curves) {
+    const size_t n = shown_of(view, curves);
+
+    if (n < curves->metrics.len && !invocation_has(view->in, "follow"))
+        fprintf(stderr,
+                "myelin: note: these are %zu of %zu metrics; choose with a pattern (myelin metrics "
+                "%s 'val/*'), or take all with --csv or --json\n",
+                n, curves->metrics.len, view->rundir.id);
+}
+
 static int print_text(struct view *view, const struct curves *curves, struct error *err) {
     AUTO(buf) text = BUF_INIT(TEXT_MOST);
     const unsigned rows = rows_to_fill(view);
     size_t end;
     int status = 0;
 
-    view->height = fitting_height(rows, curves->metrics.len);
+    view->height = fitting_height(rows, shown_of(view, curves));
     if (view->wish.n_names == 0) {
         char *bytes = NULL;
         size_t n = 0;
@@ -259,7 +279,7 @@ static int print_text(struct view *view, const struct curves *curves, struct err
         status = buf_append(&text, bytes, n, err);
         free(bytes);
     }
-    for (size_t i = 0; status == 0 && view->wish.n_names && i < curves->metrics.len; i++)
+    for (size_t i = 0; status == 0 && view->wish.n_names && i < shown_of(view, curves); i++)
         status = draw_metric(view, curves, &curves->metrics.items[i], &text, err);
     if (status || text.len == 0)
         return status;
@@ -326,6 +346,8 @@ static int look(struct view *view, bool *has_any, struct error *err) {
         status = print_csv(view, &curves, err);
     else
         status = print_text(view, &curves, err);
+    if (status == 0 && !invocation_has(view->in, "json") && !invocation_has(view->in, "csv"))
+        say_what_is_not_shown(view, &curves);
     if (status == 0 && series_reader_damaged(reader) > 0)
         fprintf(stderr, "myelin: warning: %llu damaged pieces of the series were passed over\n",
                 (unsigned long long)series_reader_damaged(reader));
@@ -345,6 +367,14 @@ static int say_nothing_logged(const struct view *view) {
     return view->wish.n_names == 0 ? STATUS_OK : STATUS_INVALID;
 }
 
+static void say_what_is_not_kept(const struct view *view) {
+    AUTO(arena) arena = ARENA_INIT;
+
+    if (losses_any(&view->run.losses))
+        fprintf(stderr, "myelin: note: not kept of run %s: %s\n", view->rundir.id,
+                losses_text(&view->run.losses, &arena));
+}
+
 /* Looks once, or with --follow each second until the run is over. */
 static int show(struct view *view, struct error *err) {
     const bool follows = invocation_has(view->in, "follow");
@@ -361,6 +391,7 @@ static int show(struct view *view, struct error *err) {
         clock_pause_ms(1000);
         record_release(&view->run);
     } while (runs_read(&view->rundir, &view->run, err) == 0);
+    say_what_is_not_kept(view);
     return has_any || invocation_has(view->in, "json") ? STATUS_OK : say_nothing_logged(view);
 }
 
@@ -476,6 +507,8 @@ const struct command command_metrics = {
         "\n"
         "Metrics that begin with `system/` are measured by myelin itself: they are listed with "
         "`--system`, or when named.\n"
+        "Of more than 1000 metrics the first are listed, and of more than 100 curves the first are "
+        "drawn: name a pattern, or take all with `--csv` or `--json`.\n"
         "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin metrics @                     # what the newest run has logged\n"

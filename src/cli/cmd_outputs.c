@@ -80,11 +80,15 @@ static int copy(const struct invocation *in, const struct outputs *outputs,
 
 static int gather(const struct invocation *in, const struct rundir *rundir, struct outputs *outputs,
                   struct error *err) {
-    if (in->n_operands == 1)
-        return outputs_add(outputs, rundir, NULL, err);
+    if (in->n_operands == 1 && outputs_add(outputs, rundir, NULL, err))
+        return -1;
     for (size_t i = 1; i < in->n_operands; i++)
         if (outputs_add(outputs, rundir, in->operands[i], err))
             return -1;
+    if (outputs->n_special > 0)
+        fprintf(stderr,
+                "myelin: note: %zu FIFO%s, sockets or devices in the outputs are left out\n",
+                outputs->n_special, outputs->n_special == 1 ? "" : "s");
     return 0;
 }
 

@@ -202,6 +202,7 @@ static void print_tracked(const struct run_record *run, struct arena *arena) {
     print_row(tracked_kind_name(TRACKED_ARTIFACTS), artifacts_text(run, arena));
     print_row("media", media_text(&run->rundir, arena));
     print_row("metrics", last_values_text(&values, METRICS_SHOWN, arena));
+    print_row("not kept", losses_text(&run->losses, arena));
     if (values.n > METRICS_SHOWN)
         print_row("", arena_printf(arena, "and %zu more: myelin metrics %s",
                                    values.n - METRICS_SHOWN, run->rundir.id));

@@ -152,6 +152,8 @@ void report_end(FILE *out, const struct run_record *run) {
     }
     if (run->left)
         fprintf(out, "left behind: %s\n", runs_text(&arena, run->left, 0));
+    if (losses_any(&run->losses))
+        fprintf(out, "not kept: %s\n", losses_text(&run->losses, &arena));
 }
 
 /* ---- JSON ---- */
@@ -347,6 +349,7 @@ void write_run_json(struct json *json, const struct run_record *run) {
         json_task(json, run, rank);
     json_end(json);
     json_tracked(json, run);
+    json_losses(json, &run->losses);
     json_last_values(json, &run->rundir);
     json_media_names(json, &run->rundir);
     json_paths(json, &run->rundir);

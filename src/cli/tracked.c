@@ -8,6 +8,7 @@
 #include "cli/metric_rows.h"
 #include "cli/runs.h"
 #include "codec/json_read.h"
+#include "track/spool.h"
 
 enum { LINE_MOST = 4096, VALUES_SHOWN = 32 };
 
@@ -162,4 +163,72 @@ void json_last_values(struct json *json, const struct rundir *rundir) {
     const struct last_values values = last_values_read(rundir, &arena);
 
     json_metric_values(json, &values);
+}
+
+/* ---- what is not kept ---- */
+
+static const char *add_loss(struct arena *arena, const char *text, const char *loss) {
+    return arena_printf(arena, "%s%s%s", text, *text ? "; " : "", loss);
+}
+
+const char *losses_text(const struct losses *losses, struct arena *arena) {
+    const struct {
+        uint64_t n;
+        const char *one, *many;
+    } rows[] = {
+        { losses->dropped,
+          "1 point that tasks logged was dropped (no room on the disk, or not a number)",
+          "points that tasks logged were dropped (no room on the disk, or not a number)" },
+        { losses->refused, "1 point of more metrics than a run keeps",
+          "points of more metrics than a run keeps" },
+        { losses->lost, "1 segment of the spool was removed before it was read",
+          "segments of the spool were removed before they were read" },
+        { losses->damaged, "1 damaged segment is kept in the spool",
+          "damaged segments are kept in the spool" },
+        { losses->waiting, "1 segment waits in the spool until there is room",
+          "segments wait in the spool until there is room" },
+    };
+    const char *text = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].n > 0)
+            text = add_loss(arena, text,
+                            rows[i].n == 1
+                                ? rows[i].one
+                                : arena_printf(arena, "%" PRIu64 " %s", rows[i].n, rows[i].many));
+    if (losses->others > 0)
+        text = add_loss(
+            arena, text,
+            arena_printf(
+                arena,
+                "%" PRIu64 " segment%s of version %" PRIu64 " %s kept in the spool, unread: "
+                "this myelin reads version %d; look at the run with one that reads "
+                "version %" PRIu64,
+                losses->others, losses->others == 1 ? "" : "s", losses->version,
+                losses->others == 1 ? "is" : "are", MYELIN_SPOOL_VERSION, losses->version));
+    return text;
+}
+
+void json_losses(struct json *json, const struct losses *losses) {
+    const struct {
+        const char *key;
+        uint64_t n;
+    } rows[] = {
+        { "dropped", losses->dropped },          { "refused", losses->refused },
+        { "lost_segments", losses->lost },       { "damaged_segments", losses->damaged },
+        { "waiting_segments", losses->waiting }, { "unread_segments", losses->others },
+    };
+
+    json_key(json, "not_kept");
+    json_object(json);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        json_key(json, rows[i].key);
+        json_int(json, (int64_t)rows[i].n);
+    }
+    json_key(json, "unread_version");
+    if (losses->others > 0)
+        json_int(json, (int64_t)losses->version);
+    else
+        json_null(json);
+    json_end(json);
 }

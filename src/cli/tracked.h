@@ -41,4 +41,8 @@ void json_last_values(struct json *json, const struct rundir *rundir);
 void json_metric_values(struct json *json,
                         const struct last_values *values); /* the member `metrics` */
 
+/* What tasks have logged and the series do not have, and what to do: for a line of text. */
+const char *losses_text(const struct losses *losses, struct arena *arena);
+void json_losses(struct json *json, const struct losses *losses);
+
 #endif

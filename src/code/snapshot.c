@@ -47,10 +47,13 @@ static void read_rules(struct taking *t, int folder, const char *name, struct le
     struct error err;
     const int fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
+    struct stat st;
+
     if (fd < 0)
         return;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (file_read(path, &text, &err) == 0)
+    /* Opening a pipe by this path would wait for a writer. */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && file_read(path, &text, &err) == 0)
         ignore_parse(&level->rules, text.data, text.len, t->arena);
     close(fd);
 }

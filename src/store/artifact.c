@@ -156,6 +156,7 @@ int content_hash(const struct rundir *rundir, const char *path, uint64_t bytes_m
     for (size_t i = 0; status == 0 && i < outputs.list.len; i++)
         content.size += outputs.list.items[i].target ? 0 : outputs.list.items[i].size;
     content.files = outputs.list.len;
+    content.special = outputs.n_special;
     if (status == 0 && (content.size > bytes_most || content.files > CONTENT_FILES_MOST))
         status =
             error_set(err, ERROR_EXHAUSTED,

@@ -45,6 +45,7 @@ struct artifacts artifacts_read(const struct run_record *record, struct arena *a
 struct content {
     char sha256[SHA256_TEXT];
     uint64_t size, files;
+    uint64_t special; /* FIFOs, sockets and devices in it, which the hash knows nothing of */
 };
 enum { CONTENT_FILES_MOST = 1000000 };
 MUST_CHECK int content_hash(const struct rundir *rundir, const char *path, uint64_t bytes_most,

@@ -114,6 +114,16 @@ static void refuse(struct stock *stock, const struct artifact *artifact, const c
         stock->terms->tell(stock->terms->context, sentence);
 }
 
+static void tell_special(const struct stock *stock, const struct artifact *artifact, uint64_t n) {
+    char sentence[320];
+
+    snprintf(sentence, sizeof sentence,
+             "the artifact '%.100s' has %llu FIFO%s, sockets or devices in it: they are left out",
+             artifact->name, (unsigned long long)n, n == 1 ? "" : "s");
+    if (stock->terms->tell)
+        stock->terms->tell(stock->terms->context, sentence);
+}
+
 static bool is_bounded(const struct stock *stock) {
     return stock->terms->bytes_most < UINT64_MAX;
 }
@@ -155,6 +165,8 @@ static int take_one(struct stock *stock, const struct artifact *artifact, struct
         return 0;
     }
     stock->bytes += content.size;
+    if (content.special > 0)
+        tell_special(stock, artifact, content.special);
     if (is_model(artifact))
         return record_model(stock, artifact, &content, err);
     write_line(stock->journal, artifact, &content, 0, NULL);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@
 #include "store/locks.h"
 #include "store/owner.h"
 #include "store/sharing.h"
+
+enum { LOOK_ROOM = 128 * 1024 };
 
 struct ledger {
     sqlite3 *db;
@@ -218,13 +221,22 @@ static int bring_up_to_date(struct ledger *ledger, struct error *err) {
     return 0;
 }
 
-/* In a home that can only be read SQLite cannot put its lock file beside the ledger. One that was
- * closed whole, without changes of its own in a -wal, is read as it is. */
+/* SQLite puts a file of 32 KiB beside the ledger, also to read it. */
+static bool has_no_room(const char *home) {
+    struct statvfs disk;
+
+    return statvfs(home, &disk) == 0 && disk.f_blocks > 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize < LOOK_ROOM;
+}
+
+/* In a home that can only be read, or is full, SQLite cannot put its lock file beside the ledger.
+ * One that was closed whole, without changes of its own in a -wal, is read as it is. */
 static bool can_only_be_read(const struct ledger *ledger) {
     char wal[PATH_MAX + 8];
 
     snprintf(wal, sizeof wal, "%s-wal", ledger->path);
-    return faccessat(AT_FDCWD, ledger->home, W_OK, AT_EACCESS) < 0 && access(wal, F_OK) < 0;
+    return access(wal, F_OK) < 0 &&
+           (faccessat(AT_FDCWD, ledger->home, W_OK, AT_EACCESS) < 0 || has_no_room(ledger->home));
 }
 
 /* "file:/home/a%20b/myelin.db?immutable=1" */

@@ -113,6 +113,8 @@ static int walk_entry(struct walk *walk, int parent, const char *name, size_t le
         return errno == ENOENT ? 0 : path_failed(walk->rundir, walk->path, walk->err);
     if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
         add(walk, parent, name, &st);
+    else if (!S_ISDIR(st.st_mode))
+        walk->outputs->n_special++;
     if (!S_ISDIR(st.st_mode))
         return 0;
     if (depth == OUTPUTS_DEPTH_MOST)
@@ -144,12 +146,25 @@ static int walk_directory(struct walk *walk, int fd, size_t len, int depth) {
     return status;
 }
 
+/* NULL for a file, a directory or a link. */
+static const char *special_kind(mode_t mode) {
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+    case S_IFDIR:
+    case S_IFLNK: return NULL;
+    case S_IFIFO: return "FIFO";
+    case S_IFSOCK: return "socket";
+    default: return "device";
+    }
+}
+
 /* Goes down to a path of the user's part by part, and lists what is there. */
 static int walk_path(struct walk *walk, int fd, const char *path) {
     char part[STEP_ROOM], next[STEP_ROOM];
     const char *given = path;
     size_t len = 0;
     int depth = 0, status, below;
+    struct stat st;
 
     path = next_part(path, part);
     if (!path)
@@ -167,11 +182,15 @@ static int walk_path(struct walk *walk, int fd, const char *path) {
         depth++;
         memcpy(part, next, sizeof part);
     }
-    if (faccessat(fd, part, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+    if (fstatat(fd, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
         status = path_failed(walk->rundir, given, walk->err);
-    } else {
+    else if (special_kind(st.st_mode))
+        status = error_set(walk->err, ERROR_NOT_FOUND,
+                           "outputs/%.300s of run %s is a %s: only files, directories and links "
+                           "are kept",
+                           given, walk->rundir->id, special_kind(st.st_mode));
+    else
         status = walk_entry(walk, fd, part, len, depth);
-    }
     close(fd);
     return status;
 }

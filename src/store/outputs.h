@@ -29,12 +29,13 @@ struct outputs {
     struct arena arena;
     VEC(struct output) list; /* by path */
     size_t strip;            /* bytes of each path that a copy is without */
+    size_t n_special;        /* FIFOs, sockets and devices, which are never opened: left out */
 };
 
 /* Adds a file, or all files of a directory, below outputs/; NULL for all. Fails with
- * ERROR_NOT_FOUND where there is none, with ERROR_INVALID for a path that would lead out, with
- * ERROR_EXHAUSTED where more is there than is ever listed. What may go otherwise a moment later has
- * another code. */
+ * ERROR_NOT_FOUND where there is none or where the path is a FIFO, a socket or a device, with
+ * ERROR_INVALID for a path that would lead out, with ERROR_EXHAUSTED where more is there than is
+ * ever listed. What may go otherwise a moment later has another code. */
 MUST_CHECK int outputs_add(struct outputs *outputs, const struct rundir *rundir, const char *path,
                            struct error *err);
 void outputs_sort(struct outputs *outputs); /* and drops what was added twice */

@@ -380,9 +380,26 @@ static bool on_code(struct run_record *record, const struct node *line) {
     return true;
 }
 
+bool losses_any(const struct losses *losses) {
+    return losses->dropped || losses->refused || losses->lost || losses->damaged ||
+           losses->others || losses->waiting;
+}
+
+static bool on_losses(struct run_record *record, const struct node *line) {
+    record->losses = (struct losses){ .dropped = node_get_count(line, "dropped"),
+                                      .refused = node_get_count(line, "refused"),
+                                      .lost = node_get_count(line, "lost"),
+                                      .damaged = node_get_count(line, "damaged"),
+                                      .others = node_get_count(line, "others"),
+                                      .version = node_get_count(line, "version"),
+                                      .waiting = node_get_count(line, "waiting") };
+    return true;
+}
+
 /* Whether it is still told after the end. */
 static bool outlasts_run(const char *event) {
-    return strcmp(event, "tracked") == 0 || strcmp(event, "artifact") == 0;
+    return strcmp(event, "tracked") == 0 || strcmp(event, "artifact") == 0 ||
+           strcmp(event, "losses") == 0;
 }
 
 static const struct {
@@ -393,6 +410,7 @@ static const struct {
     { "checked", on_checked }, { "notice", on_notice },     { "phase", on_phase },
     { "attempt", on_attempt }, { "queued", on_claim },      { "reserved", on_claim },
     { "tracked", on_tracked }, { "artifact", on_artifact }, { "code", on_code },
+    { "losses", on_losses },
 };
 
 void record_feed(struct run_record *record, const char *line, size_t n, const char **notice) {

@@ -4,8 +4,9 @@
  * by whoever looks at it years later. Feeding the same lines gives the same record.
  *
  * Final is final: what follows the line that ends a run is counted as bad and changes nothing
- * else, but for what tasks have logged, which may be read from their spools later, and what their
- * artifacts are, which may be looked up later. Tasks whose end no line tells ended with the run.
+ * else, but for what tasks have logged, which may be read from their spools later, what of it was
+ * not kept, and what their artifacts are, which may be looked up later. Tasks whose end no line
+ * tells ended with the run.
  *
  * A run may be attempted more than once (supervise/attempts.h). What is known of the tasks is
  * that of the newest attempt; of those before it the record keeps how each ended.
@@ -53,6 +54,18 @@ struct attempt_record {
     int exit_status;           /* EXIT_STATUS_NONE where it has none */
 };
 
+/* What tasks have logged and the run's series do not have; the newest line `losses` counts. */
+struct losses {
+    uint64_t dropped; /* points and records that the tasks could not write: no room, no number */
+    uint64_t refused; /* points of more metrics than a run keeps */
+    uint64_t lost;    /* segments of the spool that somebody removed */
+    uint64_t damaged; /* segments that are kept in the spool, because not all of them can be read */
+    uint64_t others;  /* segments that are kept there, of another version of the format ... */
+    uint64_t version; /* ... this one */
+    uint64_t waiting; /* segments that can be read, and could not be folded yet */
+};
+bool losses_any(const struct losses *losses);
+
 struct run_record {
     struct arena arena; /* holds all that is below */
     struct rundir rundir;
@@ -92,6 +105,7 @@ struct run_record {
     uint32_t n_attempts; /* 0: nothing of it was started yet */
     uint32_t n_over;     /* attempts whose end is known */
 
+    struct losses losses;
     struct tracked tracked[TRACKED_KINDS];
     struct tracked found; /* the `artifact` lines by name: what the artifacts are (artifact.h) */
 

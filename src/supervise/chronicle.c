@@ -336,6 +336,23 @@ void chronicle_notice(struct journal *journal, const char *sentence) {
     write_text(journal, "notice", "message", sentence);
 }
 
+void chronicle_losses(struct journal *journal, const struct losses *losses) {
+    struct json *json = journal_begin(journal, "losses");
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = { { "dropped", losses->dropped }, { "refused", losses->refused },
+                   { "lost", losses->lost },       { "damaged", losses->damaged },
+                   { "others", losses->others },   { "version", losses->version },
+                   { "waiting", losses->waiting } };
+
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        json_key(json, counts[i].key);
+        json_int(json, (int64_t)(counts[i].value > INT64_MAX ? INT64_MAX : counts[i].value));
+    }
+    journal_end(journal, JOURNAL_SOON);
+}
+
 enum chronicle_outcome chronicle_tracked(struct journal *journal,
                                          const struct fold_record *record) {
     static const char *const kinds[] = { [MYELIN_PARAMS] = "params",

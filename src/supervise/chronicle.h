@@ -14,6 +14,7 @@
 #include "store/code_facts.h"
 #include "store/journal.h"
 #include "store/origin.h"
+#include "store/record.h"
 #include "supervise/supervise.h"
 
 /* The first line: what the run is. */
@@ -76,6 +77,9 @@ enum chronicle_outcome {
 };
 struct fold_record;
 enum chronicle_outcome chronicle_tracked(struct journal *journal, const struct fold_record *record);
+
+/* What tasks have logged and the series do not have, all of it anew. */
+void chronicle_losses(struct journal *journal, const struct losses *losses);
 
 /* What the supervisor is about: launching, submitted, running, lingering, stopping, waiting. */
 void chronicle_phase(struct journal *journal, const char *phase);

@@ -38,7 +38,8 @@ struct tracker {
     uint64_t record_bytes;
     struct buf last[KINDS]; /* the last record of each kind */
     bool has_told_trouble, has_told_records, has_told_room, has_told_loss, has_told_events,
-        has_told_damage, has_told_names, has_told_others;
+        has_told_damage, has_told_names, has_told_others, has_told_remade, has_told_dropped;
+    struct losses losses; /* as the journal says */
 
     uint32_t attempt;
     pid_t *pids;     /* by rank; 0: not running */
@@ -162,6 +163,75 @@ static int64_t rank_of_process(void *context, int64_t pid) {
     return -1;
 }
 
+/* ---- what is not kept ---- */
+
+/* Without a store the spool itself says what was dropped: what it says is counted when there is
+ * one.
+ */
+static struct losses losses_now(const struct tracker *tracker) {
+    struct fold_totals totals = { 0 };
+    struct losses losses;
+    struct fold_left left;
+
+    fold_look(tracker->options.rundir->spool, &left);
+    if (tracker->store)
+        totals = fold_totals(tracker->store);
+    losses = (struct losses){ .dropped = tracker->store ? totals.dropped : left.dropped,
+                              .refused = totals.refused,
+                              .lost = totals.lost,
+                              .damaged = left.damaged,
+                              .others = left.others,
+                              .version = left.version,
+                              .waiting = left.segments };
+    if (!tracker->store && losses.dropped < tracker->losses.dropped)
+        losses.dropped = tracker->losses.dropped;
+    return losses;
+}
+
+/* Nothing of the tasks is left: what was not kept becomes a line of the journal, once. The line may
+ * take of the journal's reserve, so that a full disk does not cost the count. */
+static void tell_losses(struct tracker *tracker) {
+    const struct losses now = losses_now(tracker);
+
+    if (memcmp(&now, &tracker->losses, sizeof now) == 0)
+        return;
+    chronicle_losses(tracker->options.journal, &now);
+    tracker->losses = now;
+}
+
+static void tell_others(struct tracker *tracker) {
+    struct fold_left left;
+    char sentence[400];
+
+    if (tracker->has_told_others)
+        return;
+    fold_look(tracker->options.rundir->spool, &left);
+    snprintf(sentence, sizeof sentence,
+             "a task tracks with the SDK of another version: its spool has version %u, and this "
+             "program reads version %d. What it logs is kept there, unread: install the SDK of "
+             "this version (sdk/python, or sdk/c), or look at the run with the myelin of that one",
+             left.version, MYELIN_SPOOL_VERSION);
+    tell(tracker, &tracker->has_told_others, sentence);
+}
+
+static void tell_of_step(struct tracker *tracker, const struct fold_result *result) {
+    if (result->others > 0)
+        tell_others(tracker);
+    if (result->dropped > 0)
+        tell(tracker, &tracker->has_told_dropped,
+             "points that tasks log are dropped (no room on the disk, or not a number): they are "
+             "counted, and the end of the run says how many");
+    if (series_refused(tracker->store) > 0)
+        tell(
+            tracker, &tracker->has_told_names,
+            "the tasks log more different metrics than a run keeps (262144): the points of further "
+            "ones are left out");
+    if (series_remade(tracker->store) > 0)
+        tell(tracker, &tracker->has_told_remade,
+             "somebody removed the series of the run while it went on: they were made anew, with "
+             "all that they held");
+}
+
 /* Reads what is new. Returns whether there is more at once. */
 static bool step(struct tracker *tracker, enum fold_extent extent) {
     const enum events_extent events = extent == FOLD_OVER ? EVENTS_OVER : EVENTS_LIVING;
@@ -187,15 +257,7 @@ static bool step(struct tracker *tracker, enum fold_extent extent) {
         return false;
     }
     tracker->has_told_trouble = false;
-    if (result.others > 0)
-        tell(tracker, &tracker->has_told_others,
-             "a task tracks with the SDK of another version, and what it logs is left out: install "
-             "the one of this version (sdk/python, or sdk/c)");
-    if (series_refused(tracker->store) > 0)
-        tell(
-            tracker, &tracker->has_told_names,
-            "the tasks log more different metrics than a run keeps (262144): the points of further "
-            "ones are left out");
+    tell_of_step(tracker, &result);
     return result.more || followed.more;
 }
 
@@ -381,6 +443,7 @@ void tracker_gang_over(struct tracker *tracker) {
 
     for (int i = 0; i < STEPS_MOST && step(tracker, FOLD_OVER); i++)
         continue;
+    tell_losses(tracker);
     if (!tracker->store || events_bad_total(tracker->store) == 0)
         return;
     snprintf(sentence, sizeof sentence,
@@ -443,8 +506,11 @@ static void settle_record(const struct run_record *record) {
                                               .journal = &journal,
                                               .is_elsewhere = record->backend != NULL });
     tracker->attempt = record->n_attempts ? record->n_attempts - 1 : 0;
+    tracker->losses = record->losses;
     for (int i = 0; i < STEPS_MOST && step(tracker, is_over ? FOLD_OVER : FOLD_LIVING); i++)
         continue;
+    if (is_over)
+        tell_losses(tracker);
     /* Also where nothing was logged: later the outputs may be those of a run that goes on. */
     if (is_over && !tracker->is_held_up && !tracker->has_told_trouble)
         tracker_finish(tracker);

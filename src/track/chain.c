@@ -36,6 +36,11 @@ const char *chain_dropped_source(const struct chain *chain, char *buffer, size_t
     return buffer;
 }
 
+const char *chain_aside_source(const struct chain *chain, uint32_t number, char *buffer, size_t n) {
+    snprintf(buffer, n, "%s aside %06u", chain->source, number);
+    return buffer;
+}
+
 /* Adds to one of the run's totals. */
 static void count_total(struct series_store *store, const char *total, uint64_t n) {
     const uint64_t before = series_marked(store, total);
@@ -75,19 +80,25 @@ static void mark(struct chain *chain, struct series_store *store) {
         series_mark(store, chain->source, position);
 }
 
-static void count_bad(struct chain_reading *reading) {
-    reading->result->bad++;
-    count_total(reading->given->store, TOTAL_BAD, 1);
-}
-
-static void note_dropped(struct chain *chain, const struct myelin_spool_header *header,
-                         struct chain_reading *reading) {
-    const uint64_t news = header->dropped - chain->dropped;
+/* Something in the segment cannot be read. The mark is committed with what could, so the segment
+ * is set aside then and not removed, whoever does it. */
+static void count_bad(struct chain *chain, struct chain_reading *reading) {
     char buffer[PATH_MAX];
 
-    if (header->dropped <= chain->dropped)
+    reading->result->bad++;
+    count_total(reading->given->store, TOTAL_BAD, 1);
+    series_mark(reading->given->store,
+                chain_aside_source(chain, chain->number, buffer, sizeof buffer), 1);
+    chain->has_set_aside = true;
+}
+
+static void note_dropped(struct chain *chain, uint64_t dropped, struct chain_reading *reading) {
+    const uint64_t news = dropped - chain->dropped;
+    char buffer[PATH_MAX];
+
+    if (dropped <= chain->dropped)
         return;
-    chain->dropped = header->dropped;
+    chain->dropped = dropped;
     reading->result->dropped += news;
     count_total(reading->given->store, TOTAL_DROPPED, news);
     series_mark(reading->given->store, chain_dropped_source(chain, buffer, sizeof buffer),
@@ -140,7 +151,7 @@ static int deliver(struct chain *chain, const struct spool_item *item, uint64_t 
     if (item->kind == SPOOL_ITEM_POINTS)
         add_points(chain, item, reading);
     else if (item->kind == SPOOL_ITEM_INVALID)
-        count_bad(reading);
+        count_bad(chain, reading);
     chain->resume = (uint32_t)chain->reader.offset;
     return 0;
 }
@@ -207,7 +218,7 @@ static enum window_end read_records(struct chain *chain, int fd, struct chain_re
             continue;
         }
         if (suspect == chain->reader.offset) {
-            count_bad(reading);
+            count_bad(chain, reading);
             chain->resume = CHAIN_SPOILT;
         }
         suspect = chain->reader.offset;
@@ -235,12 +246,28 @@ static enum spool_head load(struct chain *chain, int fd, struct myelin_spool_hea
     if (head == SPOOL_HEAD_GOOD && header->number != chain->number)
         head = SPOOL_HEAD_BAD;
     if (head != SPOOL_HEAD_GOOD)
-        *header = (struct myelin_spool_header){ 0 };
+        *header = (struct myelin_spool_header){ .version = header->version };
     else if (!chain->is_loaded) {
         chain->reader = now;
         chain->is_loaded = true;
     }
     return head;
+}
+
+/* Whether a segment without a header holds nothing at all: after a power cut the header may be
+ * missing and records be there. */
+static bool is_blank(int fd, struct chain_reading *reading) {
+    const ssize_t got = read_at(fd, reading->buffer, reading->buffer_n, 0);
+
+    return got == 0 || (reading->buffer[0] == 0 &&
+                        !memcmp(reading->buffer, reading->buffer + 1, (size_t)got - 1));
+}
+
+static void spoil(struct chain *chain, struct chain_reading *reading) {
+    if (chain->resume == CHAIN_SPOILT)
+        return;
+    count_bad(chain, reading);
+    chain->resume = CHAIN_SPOILT;
 }
 
 static enum segment_end look(struct chain *chain, int fd, struct chain_reading *reading) {
@@ -251,28 +278,30 @@ static enum segment_end look(struct chain *chain, int fd, struct chain_reading *
         struct myelin_spool_header header;
         enum spool_head head = load(chain, fd, &header);
 
-        if ((head == SPOOL_HEAD_BAD || head == SPOOL_HEAD_OTHER) && chain->resume != CHAIN_SPOILT) {
-            count_bad(reading);
-            reading->result->others += head == SPOOL_HEAD_OTHER;
-            chain->resume = CHAIN_SPOILT;
+        /* It stays where it is, and the chain waits: a program that knows the version reads on. */
+        if (head == SPOOL_HEAD_OTHER) {
+            reading->result->others++;
+            return SEGMENT_WAITS;
         }
+        if (head == SPOOL_HEAD_BAD)
+            spoil(chain, reading);
         if (chain->is_loaded && head == SPOOL_HEAD_GOOD) {
             const enum window_end end = read_records(chain, fd, reading);
 
             if (end != WINDOW_EMPTY)
                 return end == WINDOW_PAUSED ? SEGMENT_PAUSED : SEGMENT_WAITS;
         }
-        if (chain->is_loaded && chain->resume != CHAIN_SPOILT &&
-            chain->reader.offset < chain->resume) {
-            count_bad(reading); /* shorter than it was: somebody changed it */
-            chain->resume = CHAIN_SPOILT;
-        }
-        note_dropped(chain, &header, reading);
+        if (chain->is_loaded && chain->reader.offset < chain->resume)
+            spoil(chain, reading); /* shorter than it was: somebody changed it */
+        note_dropped(chain, header.dropped, reading);
         if (header.state == MYELIN_SPOOL_CLOSED)
             return SEGMENT_CLOSED;
         if (header.state == MYELIN_SPOOL_SEALED || is_gone ||
-            (head != SPOOL_HEAD_GOOD && chain->highest > chain->number))
+            (head != SPOOL_HEAD_GOOD && chain->highest > chain->number)) {
+            if (head == SPOOL_HEAD_NOTHING && !is_blank(fd, reading))
+                spoil(chain, reading);
             return SEGMENT_DONE;
+        }
         if (chain->resume != before || !process_is_gone(chain, reading, fd))
             return SEGMENT_WAITS;
         is_gone = true; /* what it wrote between the read and its end is read now */
@@ -308,25 +337,33 @@ static void go_on(struct chain *chain) {
     chain->resume = 0;
 }
 
+static void count_lost(struct chain_reading *reading) {
+    reading->result->lost++;
+    count_total(reading->given->store, TOTAL_LOST, 1);
+}
+
 /* Whether a segment that is not there ends the chain. Segments are made in order, so one that is
  * missing below another was there. */
 static bool missing(struct chain *chain, struct chain_reading *reading) {
     if (chain->number < chain->highest) {
-        if (chain->resume != CHAIN_SPOILT) {
-            reading->result->lost++;
-            count_total(reading->given->store, TOTAL_LOST, 1);
-        }
+        if (chain->resume != CHAIN_SPOILT)
+            count_lost(reading);
         go_on(chain);
         return false;
     }
-    if (reading->extent == FOLD_OVER || process_is_gone(chain, reading, -1))
-        chain->is_over = true;
+    if (reading->extent != FOLD_OVER && !process_is_gone(chain, reading, -1))
+        return true;
+    chain->is_over = true;
+    /* It was read from, and neither it nor a commit says that it was done. */
+    if (chain->is_loaded && !reading->given->is_mirror)
+        count_lost(reading);
     return true;
 }
 
 bool chain_read(struct chain *chain, struct chain_reading *reading) {
     bool is_paused = false, is_waiting = false;
 
+    note_dropped(chain, chain->counted, reading);
     while (!chain->is_over && !is_paused && !is_waiting) {
         switch (read_segment(chain, reading)) {
         case SEGMENT_CLOSED: chain->is_over = true; /* fall through */

@@ -21,7 +21,10 @@ struct chain {
         resume; /* its offset from which on nothing was delivered yet; CHAIN_SPOILT: read no more */
     bool is_loaded; /* the reader is that segment's */
     struct spool_reader reader;
-    uint64_t dropped; /* as its headers say */
+    uint64_t dropped;   /* as its headers say */
+    uint64_t counted;   /* as its link says, of a process that had no segment */
+    bool has_link;      /* there is or was one */
+    bool has_set_aside; /* it has marks of segments that are set aside */
 
     uint32_t kept;    /* the first number that may still be a file */
     uint32_t highest; /* the last one seen */
@@ -57,6 +60,10 @@ const char *chain_path(const struct chain *chain, const char *directory, uint32_
 
 /* The name of the mark that keeps what the chain has dropped. */
 const char *chain_dropped_source(const struct chain *chain, char *buffer, size_t n);
+
+/* The name of the mark of a segment of which not all could be read: it is set aside, never removed.
+ */
+const char *chain_aside_source(const struct chain *chain, uint32_t number, char *buffer, size_t n);
 
 /* The marks of the run's totals. */
 #define TOTAL_BAD     "total bad"

@@ -40,6 +40,12 @@ static int real_unlink(int directory, const char *name) {
     return unlinkat(directory, name, 0);
 }
 
+static bool real_is_removed(int fd) {
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
 const struct disk disk_real = {
     .open = real_open,
     .write = real_write,
@@ -49,6 +55,7 @@ const struct disk disk_real = {
     .rename = real_rename,
     .unlink = real_unlink,
     .close = close,
+    .is_removed = real_is_removed,
 };
 
 int disk_write_all(const struct disk *disk, int fd, const void *bytes, size_t n, uint64_t offset) {

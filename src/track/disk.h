@@ -8,6 +8,7 @@
 #ifndef TRACK_DISK_H
 #define TRACK_DISK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,6 +26,7 @@ struct disk {
     int (*rename)(int directory, const char *from, const char *to);
     int (*unlink)(int directory, const char *name);
     int (*close)(int fd);
+    bool (*is_removed)(int fd); /* whether an open file has no name any more; NULL: never */
 };
 
 extern const struct disk disk_real;

@@ -14,6 +14,7 @@
 
 #include "base/vec.h"
 #include "track/chain.h"
+#include "track/left.h"
 
 enum {
     STEP_BYTES = 8 << 20, /* read in one step: some hundred thousand points */
@@ -77,7 +78,8 @@ void fold_free(struct fold *fold) {
 struct fold_totals fold_totals(const struct series_store *store) {
     return (struct fold_totals){ .bad = series_marked(store, TOTAL_BAD),
                                  .lost = series_marked(store, TOTAL_LOST),
-                                 .dropped = series_marked(store, TOTAL_DROPPED) };
+                                 .dropped = series_marked(store, TOTAL_DROPPED),
+                                 .refused = series_refused(store) };
 }
 
 /* ---- finding */
@@ -102,35 +104,23 @@ static DIR *listing_open(struct listing *listing, const char *path) {
     return directory;
 }
 
-static bool has_task(const struct fold *fold, const char *name) {
+/* NULL: it is not a task. */
+static struct task_folder *take_task(struct fold *fold, const char *name) {
+    struct task_folder task = { .name = NULL };
+    int64_t rank;
+
     for (size_t i = 0; i < fold->tasks.len; i++)
         if (!strcmp(fold->tasks.items[i].name, name))
-            return true;
-    return false;
-}
-
-static void find_tasks(struct fold *fold) {
-    DIR *directory = listing_open(&fold->listing, fold->directory);
-    struct dirent *entry;
-
-    if (!directory)
-        return;
-    while ((entry = readdir(directory))) {
-        struct task_folder task = { .name = NULL };
-        int64_t rank;
-
-        if (entry->d_name[0] == '.' || has_task(fold, entry->d_name))
-            continue;
-        rank = fold->given.rank(fold->given.context, entry->d_name);
-        if (rank < 0 || rank > UINT32_MAX)
-            continue;
-        task.rank = (uint32_t)rank;
-        task.name = strdup(entry->d_name);
-        if (!task.name || asprintf(&task.path, "%s/%s", fold->directory, task.name) < 0)
-            abort();
-        *VEC_PUSH(&fold->tasks) = task;
-    }
-    closedir(directory);
+            return &fold->tasks.items[i];
+    rank = fold->given.rank(fold->given.context, name);
+    if (rank < 0 || rank > UINT32_MAX)
+        return NULL;
+    task.rank = (uint32_t)rank;
+    task.name = strdup(name);
+    if (!task.name || asprintf(&task.path, "%s/%s", fold->directory, task.name) < 0)
+        abort();
+    *VEC_PUSH(&fold->tasks) = task;
+    return &fold->tasks.items[fold->tasks.len - 1];
 }
 
 static struct chain *find_chain(struct task_folder *task, const char *name, size_t n) {
@@ -138,6 +128,54 @@ static struct chain *find_chain(struct task_folder *task, const char *name, size
         if (strlen(task->chains.items[i].name) == n && !memcmp(task->chains.items[i].name, name, n))
             return &task->chains.items[i];
     return NULL;
+}
+
+static struct chain *take_chain(struct fold *fold, struct task_folder *task, const char *name,
+                                size_t n, uint32_t number) {
+    struct chain *chain = find_chain(task, name, n);
+
+    if (!chain) {
+        chain = VEC_PUSH(&task->chains);
+        chain_init(chain, task->name, task->rank, name, n, number, fold->given.store);
+        chain->kept = number;
+    }
+    return chain;
+}
+
+/* The count of a process without a segment belongs to its chain: the headers of segments that it
+ * makes later go on from it. */
+static void take_count(struct fold *fold, int directory, const char *name,
+                       const struct spool_count *count) {
+    char task_name[NAME_MAX + 1];
+    struct task_folder *task;
+    struct chain *chain;
+    uint64_t dropped;
+
+    snprintf(task_name, sizeof task_name, "%.*s", (int)count->task_n, name);
+    task = take_task(fold, task_name);
+    if (!task || !left_count(directory, name, &dropped))
+        return;
+    chain = take_chain(fold, task, count->chain, count->chain_n, 0);
+    chain->has_link = true;
+    chain->counted = dropped > chain->counted ? dropped : chain->counted;
+}
+
+static void find_tasks(struct fold *fold) {
+    DIR *directory = listing_open(&fold->listing, fold->directory);
+    struct spool_count count;
+    struct dirent *entry;
+
+    if (!directory)
+        return;
+    while ((entry = readdir(directory))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        if (spool_count_parse(entry->d_name, &count))
+            take_count(fold, dirfd(directory), entry->d_name, &count);
+        else
+            take_task(fold, entry->d_name);
+    }
+    closedir(directory);
 }
 
 static void find_chains(struct fold *fold, struct task_folder *task) {
@@ -152,13 +190,7 @@ static void find_chains(struct fold *fold, struct task_folder *task) {
 
         if (!spool_file_parse(entry->d_name, &file))
             continue;
-        chain = find_chain(task, entry->d_name, file.chain_n);
-        if (!chain) {
-            chain = VEC_PUSH(&task->chains);
-            chain_init(chain, task->name, task->rank, entry->d_name, file.chain_n, file.number,
-                       fold->given.store);
-            chain->kept = file.number;
-        }
+        chain = take_chain(fold, task, entry->d_name, file.chain_n, file.number);
         if (file.number > chain->highest)
             chain->highest = file.number;
         if (file.number < chain->kept)
@@ -169,12 +201,24 @@ static void find_chains(struct fold *fold, struct task_folder *task) {
 
 /* ---- removing */
 
+/* Removes the segment, or sets it aside if something in it could not be read. */
+static int dispose(struct fold *fold, struct chain *chain, const char *path, uint32_t number) {
+    char source[PATH_MAX], aside[PATH_MAX + sizeof FOLD_ASIDE];
+
+    if (!series_marked(fold->given.store, chain_aside_source(chain, number, source, sizeof source)))
+        return unlink(path);
+    chain->has_set_aside = true;
+    snprintf(aside, sizeof aside, "%s%s", path, FOLD_ASIDE);
+    return rename(path, aside);
+}
+
 /* Removes the segments of a chain that a commit covers; false if one stays. */
-static bool remove_covered(struct chain *chain, const struct task_folder *task) {
+static bool remove_covered(struct fold *fold, struct chain *chain, const struct task_folder *task) {
     char path[PATH_MAX];
 
     for (; chain->kept < chain->covered; chain->kept++)
-        if (unlink(chain_path(chain, task->path, chain->kept, path, sizeof path)) &&
+        if (dispose(fold, chain, chain_path(chain, task->path, chain->kept, path, sizeof path),
+                    chain->kept) &&
             errno != ENOENT)
             return false;
     return true;
@@ -185,16 +229,63 @@ static int sync_directory(const char *path) {
     int failed;
 
     if (fd < 0)
-        return -1;
+        return errno == ENOENT ? 0 : -1; /* of one that is gone nothing comes back */
     failed = fsync(fd);
     close(fd);
     return failed;
 }
 
+/* Removes the link with the count of a chain; -1 if it may come back. */
+static int remove_link(const struct fold *fold, const struct task_folder *task,
+                       const struct chain *chain) {
+    char path[PATH_MAX], part[PATH_MAX];
+
+    if (!chain->has_link)
+        return 0;
+    snprintf(path, sizeof path, "%s%s%s", task->path, MYELIN_SPOOL_DROPPED, chain->name);
+    snprintf(part, sizeof part, "%s%s%s.part", task->path, MYELIN_SPOOL_DROPPED, chain->name);
+    if ((unlink(path) && errno != ENOENT) || (unlink(part) && errno != ENOENT))
+        return -1;
+    return sync_directory(fold->directory);
+}
+
+struct aside_marks {
+    const char *source;
+    VEC(char *) found;
+};
+
+static void note_aside(void *context, const char *source, uint64_t offset) {
+    struct aside_marks *marks = context;
+    const size_t n = strlen(marks->source);
+    char *copy;
+
+    (void)offset;
+    if (strncmp(source, marks->source, n) != 0 || strncmp(source + n, " aside ", 7) != 0)
+        return;
+    copy = strdup(source);
+    if (!copy)
+        abort();
+    *VEC_PUSH(&marks->found) = copy;
+}
+
+static void forget_marks(struct fold *fold, const struct chain *chain) {
+    struct aside_marks marks = { .source = chain->source };
+    char buffer[PATH_MAX];
+
+    series_unmark(fold->given.store, chain->source);
+    series_unmark(fold->given.store, chain_dropped_source(chain, buffer, sizeof buffer));
+    if (chain->has_set_aside)
+        series_each_mark(fold->given.store, note_aside, &marks);
+    for (size_t i = 0; i < marks.found.len; i++) {
+        series_unmark(fold->given.store, marks.found.items[i]);
+        free(marks.found.items[i]);
+    }
+    VEC_RELEASE(&marks.found);
+}
+
 /* A chain is forgotten, with its marks, when none of its files can come back. The marks go with the
  * next commit. */
 static void forget_ended(struct fold *fold, struct task_folder *task) {
-    char buffer[PATH_MAX];
     bool is_synced = false;
     size_t kept = 0;
 
@@ -202,13 +293,12 @@ static void forget_ended(struct fold *fold, struct task_folder *task) {
         struct chain chain = task->chains.items[i];
 
         if (!chain.is_over || chain.kept < chain.covered || chain.covered <= chain.highest ||
-            (!is_synced && sync_directory(task->path))) {
+            (!is_synced && sync_directory(task->path)) || remove_link(fold, task, &chain)) {
             task->chains.items[kept++] = chain;
             continue;
         }
         is_synced = true;
-        series_unmark(fold->given.store, chain.source);
-        series_unmark(fold->given.store, chain_dropped_source(&chain, buffer, sizeof buffer));
+        forget_marks(fold, &chain);
         chain_release(&chain);
     }
     task->chains.len = kept;
@@ -226,7 +316,7 @@ static void remove_done(struct fold *fold) {
             /* Nothing of a chain that is over will be read, also what was prepared ahead. */
             chain->covered = chain->is_over && chain->highest >= chain->number ? chain->highest + 1
                                                                                : chain->number;
-            has_ended |= remove_covered(chain, task) && chain->is_over;
+            has_ended |= remove_covered(fold, chain, task) && chain->is_over;
         }
         if (has_ended)
             forget_ended(fold, task);

@@ -19,6 +19,10 @@
  * here. In another PID namespace the number may mean somebody else: the segment is then folded all
  * the same, and removed when the run is over.
  *
+ * Nothing is removed that was not read. A segment in which something is damaged is set aside under
+ * its name with FOLD_ASIDE behind it. A segment of another version of the format stays as it is,
+ * and so do those behind it: a program that knows that version reads them.
+ *
  * A mirror is the spool of processes elsewhere, which others write here: neither its locks nor its
  * process numbers say anything, and every process lives until the run is over.
  */
@@ -64,7 +68,7 @@ enum fold_extent {
 struct fold_result {
     uint64_t points, records;
     uint64_t bad;     /* records that are damaged or make no sense, segments that are none */
-    uint64_t others;  /* of those, segments of another version of the format */
+    uint64_t others;  /* chains that wait because their segment is of another version */
     uint64_t lost;    /* segments that are missing */
     uint64_t dropped; /* points that processes could not keep */
     uint64_t refused; /* chains that wait because their record was refused */
@@ -74,8 +78,20 @@ struct fold_result {
 
 /* What was counted over the life of a run; kept with the series. */
 struct fold_totals {
-    uint64_t bad, lost, dropped;
+    uint64_t bad, lost, dropped, refused;
 };
+
+#define FOLD_ASIDE ".damaged"
+
+/* What lies in a spool, by looking alone: of a run that is over, what could not be folded. */
+struct fold_left {
+    uint64_t segments; /* that can be read */
+    uint64_t damaged;  /* that were set aside, or are no segments, or cannot be opened */
+    uint64_t others;   /* of another version of the format */
+    uint32_t version;  /* of one of those */
+    uint64_t dropped;  /* points that their processes could not keep */
+};
+void fold_look(const char *directory, struct fold_left *out);
 
 struct fold;
 

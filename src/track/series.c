@@ -36,7 +36,7 @@ static int lock_directory(struct series_store *store, struct error *err) {
 }
 
 /* A new directory is on the disk only when its parent is. */
-static int open_directory(struct series_store *store, struct error *err) {
+int store_open_directory(struct series_store *store, struct error *err) {
     const bool is_new = mkdir(store->path, 0777) == 0;
 
     store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,7 +63,7 @@ int series_store_open(const char *directory, const struct series_options *option
     store->disk = options && options->disk ? options->disk : &disk_real;
     store->wal_limit = options && options->wal_limit ? options->wal_limit : WAL_LIMIT;
     wal_frame_begin(&store->frame);
-    if (open_directory(store, err) || store_recover(store, err)) {
+    if (store_open_directory(store, err) || store_recover(store, err)) {
         series_store_close(store);
         return -1;
     }
@@ -185,11 +185,11 @@ void series_add(struct series_store *store, uint32_t series, int64_t step, int64
                 double value) {
     const struct point point = { .step = step, .time_us = time_us, .value = value };
 
+    store->is_changed = true;
     if (series >= store->buffers.len) {
         store->n_refused++;
         return;
     }
-    store->is_changed = true;
     if (!store->is_frame_lost) {
         wal_put_point(&store->frame, series, &point);
         lose_large_frame(store);
@@ -198,7 +198,7 @@ void series_add(struct series_store *store, uint32_t series, int64_t step, int64
 }
 
 uint64_t series_refused(const struct series_store *store) {
-    return store->n_refused;
+    return series_marked(store, TOTAL_REFUSED) + store->n_refused;
 }
 
 static size_t source_length(const char *source) {
@@ -288,9 +288,26 @@ static int refuse_broken(const struct series_store *store, struct error *err) {
     return error_set(err, ERROR_IO, "%s has to be opened anew: its disk failed", store->path);
 }
 
-int series_commit(struct series_store *store, struct error *err) {
+uint64_t series_remade(const struct series_store *store) {
+    return store->n_remade;
+}
+
+/* What every commit begins with. */
+static int prepare_commit(struct series_store *store, struct error *err) {
     if (store->is_broken)
         return refuse_broken(store, err);
+    if (store_is_removed(store) && store_remake(store, err))
+        return -1;
+    if (store->n_refused > 0) {
+        series_mark(store, TOTAL_REFUSED, series_refused(store));
+        store->n_refused = 0;
+    }
+    return 0;
+}
+
+int series_commit(struct series_store *store, struct error *err) {
+    if (prepare_commit(store, err))
+        return -1;
     if (!store->is_changed)
         return 0;
     if (!series_is_full(store) && !store->is_log_old &&
@@ -309,8 +326,8 @@ int series_commit(struct series_store *store, struct error *err) {
 }
 
 int series_finish(struct series_store *store, struct error *err) {
-    if (store->is_broken)
-        return refuse_broken(store, err);
+    if (prepare_commit(store, err))
+        return -1;
     if (series_is_finished(store))
         return 0;
     if (store_rotate(store, err))

@@ -27,6 +27,9 @@
  *   3. Memory is bounded as long as the caller commits when series_is_full says so, and adds no
  *      more than one record while it does.
  *
+ *   4. If somebody removes the directory, or files in it, while the store is open, the next commit
+ *      makes it anew with all that it held: nothing is lost. series_remade says so.
+ *
  * The files are described in docs/series.md.
  */
 #ifndef TRACK_SERIES_H
@@ -68,7 +71,7 @@ void series_store_close(struct series_store *store);
 uint32_t series_find(struct series_store *store, const char *name, size_t n, uint32_t rank,
                      uint32_t attempt);
 
-/* A point to SERIES_NONE is counted in series_refused, and dropped. */
+/* A point to SERIES_NONE is dropped, and counted in series_refused, which a commit keeps. */
 void series_add(struct series_store *store, uint32_t series, int64_t step, int64_t time_us,
                 double value);
 uint64_t series_refused(const struct series_store *store);
@@ -82,6 +85,9 @@ uint64_t series_marked(const struct series_store *store, const char *source);
 void series_each_mark(const struct series_store *store,
                       void (*visit)(void *context, const char *source, uint64_t offset),
                       void *context);
+
+/* How often the files were removed, and made anew. */
+uint64_t series_remade(const struct series_store *store);
 
 /* True: commit before more is added. */
 bool series_is_full(const struct series_store *store);

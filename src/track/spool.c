@@ -211,14 +211,19 @@ static const char *skip(const char *text, const char *set, size_t most) {
     return n > 0 && n <= most ? text + n : NULL;
 }
 
+static const char digits[] = "0123456789";
+
+/* The end of "<pid>-<start>", or NULL. */
+static const char *skip_chain(const char *text) {
+    const char *at = skip(text, digits, 10);
+
+    return at && *at == '-' ? skip(at + 1, "0123456789abcdef", 16) : NULL;
+}
+
 bool spool_file_parse(const char *file_name, struct spool_file *out) {
-    static const char digits[] = "0123456789";
-    const char *at = skip(file_name, digits, 10);
+    const char *at = skip_chain(file_name);
     const char *number;
 
-    if (!at || *at != '-')
-        return false;
-    at = skip(at + 1, "0123456789abcdef", 16);
     if (!at || *at != '-')
         return false;
     number = at + 1;
@@ -227,5 +232,20 @@ bool spool_file_parse(const char *file_name, struct spool_file *out) {
         return false;
     *out = (struct spool_file){ .number = (uint32_t)strtoul(number, NULL, 10),
                                 .chain_n = (size_t)(number - 1 - file_name) };
+    return true;
+}
+
+bool spool_count_parse(const char *file_name, struct spool_count *out) {
+    const char *mark = strstr(file_name, MYELIN_SPOOL_DROPPED), *chain, *end;
+
+    if (!mark || mark == file_name)
+        return false;
+    chain = mark + strlen(MYELIN_SPOOL_DROPPED);
+    end = skip_chain(chain);
+    if (!end || (*end && strcmp(end, ".part") != 0))
+        return false;
+    *out = (struct spool_count){ .task_n = (size_t)(mark - file_name),
+                                 .chain = chain,
+                                 .chain_n = (size_t)(end - chain) };
     return true;
 }

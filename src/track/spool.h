@@ -98,4 +98,13 @@ struct spool_file {
 };
 bool spool_file_parse(const char *file_name, struct spool_file *out);
 
+/* The name of a link that has the count of a process without a segment,
+ * "<task>.dropped-<pid>-<start>", maybe with ".part": its parts, within the name. */
+struct spool_count {
+    size_t task_n;
+    const char *chain; /* "<pid>-<start>", chain_n bytes */
+    size_t chain_n;
+};
+bool spool_count_parse(const char *file_name, struct spool_count *out);
+
 #endif

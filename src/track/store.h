@@ -43,7 +43,8 @@ struct series_store {
     VEC(struct point_buffer) buffers;
     uint64_t n_held; /* points in them */
     struct map marks;
-    uint64_t n_refused;
+    uint64_t n_refused; /* since the last commit */
+    uint64_t n_remade;
 
     /* The data file behind what counts. */
     struct bytes unwritten; /* frames that stand at data_end once they are written */
@@ -72,7 +73,15 @@ MUST_CHECK int store_recover(struct series_store *store, struct error *err);
 /* merge.c: a new generation of the data file, with an index. Nothing is held in memory. */
 MUST_CHECK int store_merge(struct series_store *store, struct error *err);
 
+/* remake.c: the files were removed, and are made anew, for a commit that counts them. */
+bool store_is_removed(const struct series_store *store);
+MUST_CHECK int store_remake(struct series_store *store, struct error *err);
+
+/* The mark that keeps the points to SERIES_NONE. */
+#define TOTAL_REFUSED "total refused"
+
 /* series.c */
+MUST_CHECK int store_open_directory(struct series_store *store, struct error *err);
 void store_hold(struct series_store *store, uint32_t series, const struct point *point);
 uint32_t store_define(struct series_store *store, const char *name, size_t n, uint32_t rank,
                       uint32_t attempt);

@@ -110,6 +110,13 @@ static size_t files_in(const char *path) {
     return n;
 }
 
+static struct fold_left left_in(const struct folding *folding) {
+    struct fold_left left;
+
+    fold_look(folding->spool, &left);
+    return left;
+}
+
 static int log_from(struct myelin *m, const char *name, int64_t from, int64_t to) {
     const uint32_t number = myelin_name(m, name);
 
@@ -356,6 +363,93 @@ static void damage_is_counted_once_and_ends_its_segment_alone(void **state) {
     assert_int_equal(fold_totals(folding.store).bad, 1);
     assert_int_equal(fold_totals(folding.store).lost, 1);
     assert_int_equal(files_in(task_path(&folding, 0)), 0);
+    assert_int_equal(left_in(&folding).damaged, 1);
+    folding_release(&folding);
+}
+
+static void damage_at(const char *path, off_t offset, const void *bytes, size_t n) {
+    const int fd = open(path, O_WRONLY);
+
+    assert_int_equal(pwrite(fd, bytes, n, offset), (ssize_t)n);
+    close(fd);
+}
+
+/* One who is killed after the commit, before the segment is set aside, is followed by one who does
+ * so: what the disk shows then is made here. */
+static void a_damaged_segment_is_set_aside_by_whoever_comes_after_the_commit(void **state) {
+    struct folding folding;
+    struct myelin *m;
+    char path[800], aside[900];
+
+    (void)state;
+    folding_make(&folding);
+    m = myelin_open_at(task_path(&folding, 0), 0);
+    assert_int_equal(log_from(m, "loss", 0, 60000), 0);
+    first_file(&folding, 1, path, sizeof path);
+    damage_at(path, 4096, "damage", 6);
+    assert_int_equal(step(&folding, FOLD_LIVING).bad, 1);
+    snprintf(aside, sizeof aside, "%s%s", path, FOLD_ASIDE);
+    assert_int_equal(rename(aside, path), 0);
+    close_fold(&folding);
+    open_fold(&folding);
+    assert_int_equal(step(&folding, FOLD_LIVING).bad, 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(aside, F_OK), 0);
+    myelin_close(m);
+    assert_int_equal(step(&folding, FOLD_OVER).bad, 0);
+    step(&folding, FOLD_OVER);
+    assert_int_equal(marks_of(&folding), 0); /* nothing is kept of its chain */
+    folding_release(&folding);
+}
+
+static void a_segment_that_lost_its_header_alone_is_set_aside(void **state) {
+    struct folding folding;
+    char path[800];
+
+    (void)state;
+    folding_make(&folding);
+    snprintf(path, sizeof path, "%s/1-1-000000.spool", task_path(&folding, 0));
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    assert_int_equal(truncate(path, 8192), 0);
+    assert_int_equal(step(&folding, FOLD_OVER).bad, 0); /* blank: prepared, and never used */
+    assert_int_equal(access(path, F_OK), -1);
+    snprintf(path, sizeof path, "%s/1-2-000000.spool", task_path(&folding, 0));
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    damage_at(path, 4096, "record", 6);
+    close_fold(&folding);
+    open_fold(&folding);
+    assert_int_equal(step(&folding, FOLD_OVER).bad, 1);
+    assert_int_equal(left_in(&folding).damaged, 1);
+    folding_release(&folding);
+}
+
+static void segments_of_another_version_stay_as_they_are(void **state) {
+    struct folding folding;
+    struct myelin *m;
+    struct fold_left left;
+    const uint32_t version = 9, known = MYELIN_SPOOL_VERSION;
+    char path[800];
+
+    (void)state;
+    folding_make(&folding);
+    m = myelin_open_at(task_path(&folding, 0), 0);
+    assert_int_equal(log_from(m, "loss", 0, 10), 0);
+    first_file(&folding, 0, path, sizeof path);
+    damage_at(path, offsetof(struct myelin_spool_header, version), &version, sizeof version);
+    myelin_close(m);
+    for (int i = 0; i < 2; i++) {
+        const struct fold_result result = step(&folding, FOLD_OVER);
+
+        assert_true(result.others == 1 && result.points == 0 && result.bad == 0);
+        close_fold(&folding);
+        open_fold(&folding);
+    }
+    left = left_in(&folding);
+    assert_true(left.others == 1 && left.version == 9 && left.damaged == 0 && left.segments == 0);
+    /* A program that knows it reads all. */
+    damage_at(path, offsetof(struct myelin_spool_header, version), &known, sizeof known);
+    assert_int_equal(step(&folding, FOLD_OVER).points, 10);
+    assert_int_equal(access(path, F_OK), -1);
     folding_release(&folding);
 }
 
@@ -412,6 +506,74 @@ static void what_was_dropped_is_counted_once(void **state) {
     myelin_close(m);
     assert_int_equal(step(&folding, FOLD_OVER).dropped, 1);
     assert_int_equal(fold_totals(folding.store).dropped, 8);
+    folding_release(&folding);
+}
+
+/* A file in the place of the task's folder, so that no segment can be made, and then none. */
+static void what_was_dropped_without_a_segment_is_counted_once_too(void **state) {
+    struct folding folding;
+    struct myelin *m;
+    char path[800], moved[900];
+
+    (void)state;
+    folding_make(&folding);
+    snprintf(path, sizeof path, "%s", task_path(&folding, 0));
+    snprintf(moved, sizeof moved, "%s/moved", folding.root.path);
+    assert_int_equal(rename(path, moved), 0);
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    m = myelin_open_at(path, 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(
+            myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, i, MYELIN_NOW),
+            -1);
+    assert_true(left_in(&folding).dropped > 0); /* since the first try, whatever comes */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rename(moved, path), 0);
+    step(&folding, FOLD_LIVING);
+    close_fold(&folding);
+    open_fold(&folding);
+    /* The header of the segment that is made now goes on from the count. */
+    for (int tries = 0;
+         tries < 5000 && myelin_dropped(m) < 100000 &&
+         myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, 9, MYELIN_NOW);
+         tries++)
+        usleep(2000);
+    assert_int_equal(step(&folding, FOLD_LIVING).points, 1);
+    assert_int_equal(fold_totals(folding.store).dropped, myelin_dropped(m));
+    assert_int_equal(left_in(&folding).dropped, myelin_dropped(m));
+    myelin_close(m);
+    step(&folding, FOLD_OVER);
+    step(&folding, FOLD_OVER);
+    assert_int_equal(marks_of(&folding), 0); /* nothing is kept of its chain */
+    folding_release(&folding);
+}
+
+static void what_a_process_dropped_that_never_had_a_segment_is_counted_once(void **state) {
+    struct folding folding;
+    struct myelin *m;
+    char path[800];
+
+    (void)state;
+    folding_make(&folding);
+    snprintf(path, sizeof path, "%s", task_path(&folding, 0));
+    assert_int_equal(rmdir(path), 0);
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    m = myelin_open_at(path, 0);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(
+            myelin_log(m, &(uint32_t){ myelin_name(m, "loss") }, &(double){ 1 }, 1, i, MYELIN_NOW),
+            -1);
+    myelin_close(m);
+    assert_int_equal(left_in(&folding).dropped, 1000);
+    assert_int_equal(step(&folding, FOLD_LIVING).dropped, 1000);
+    close_fold(&folding);
+    open_fold(&folding);
+    assert_int_equal(step(&folding, FOLD_OVER).dropped, 0);
+    assert_int_equal(fold_totals(folding.store).dropped, 1000);
+    assert_int_equal(unlink(path), 0);
+    step(&folding, FOLD_OVER);
+    assert_int_equal(left_in(&folding).dropped, 0); /* the link is gone */
+    assert_int_equal(fold_totals(folding.store).dropped, 1000);
     folding_release(&folding);
 }
 
@@ -504,7 +666,12 @@ int main(void) {
         cmocka_unit_test(a_new_fold_reads_on_from_the_marks),
         cmocka_unit_test(damage_is_counted_once_and_ends_its_segment_alone),
         cmocka_unit_test(files_that_are_no_segments_do_no_harm),
+        cmocka_unit_test(a_damaged_segment_is_set_aside_by_whoever_comes_after_the_commit),
+        cmocka_unit_test(a_segment_that_lost_its_header_alone_is_set_aside),
+        cmocka_unit_test(segments_of_another_version_stay_as_they_are),
         cmocka_unit_test(what_was_dropped_is_counted_once),
+        cmocka_unit_test(what_was_dropped_without_a_segment_is_counted_once_too),
+        cmocka_unit_test(what_a_process_dropped_that_never_had_a_segment_is_counted_once),
         cmocka_unit_test(a_folder_that_is_killed_at_any_moment_neither_loses_nor_doubles),
     };
 

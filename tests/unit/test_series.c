@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -450,6 +452,70 @@ static void memory_is_bounded_with_64_ranks_of_1000_names(void **state) {
     assert_int_equal(series_reader_info(reader, ids[63][999]).all.count, ROUNDS);
 }
 
+/* ---- files that somebody removes while the store is open */
+
+static void remove_files(void) {
+    char path[PATH_MAX];
+    DIR *entries = opendir(directory);
+    struct dirent *entry;
+
+    while ((entry = readdir(entries))) {
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        unlink(path);
+    }
+    closedir(entries);
+}
+
+static void a_store_whose_files_are_removed_is_made_anew_with_all_points(void **state) {
+    enum { N = 30000 };
+    struct point *points = calloc(N, sizeof *points);
+
+    (void)state;
+    for (unsigned how = 0; how < 3; how++) {
+        struct series_store *store = open_store(&small);
+        const uint32_t loss = find(store, "loss", 0, how);
+        struct series_reader *reader;
+
+        for (size_t i = 0; i < N; i++) {
+            points[i] =
+                (struct point){ .step = (int64_t)i, .time_us = (int64_t)i, .value = (double)i };
+            add(store, loss, &points[i]);
+            if (i % 1000 == 0 || series_is_full(store))
+                ok(series_commit(store, &err));
+            if (i == N / 3 || i == N / 2) {
+                remove_files();
+                if (how > 0)
+                    assert_int_equal(rmdir(directory), 0);
+                if (how > 1)
+                    assert_int_equal(mkdir(directory, 0700), 0);
+            }
+        }
+        ok(series_finish(store, &err));
+        assert_int_equal(series_remade(store), 2);
+        series_store_close(store);
+        reader = open_reader();
+        expect_points(reader, how, points, N);
+        series_reader_free(reader);
+    }
+    free(points);
+}
+
+static void points_of_too_many_series_are_counted_for_good(void **state) {
+    struct series_store *store = open_store(NULL);
+
+    (void)state;
+    series_add(store, SERIES_NONE, 0, 0, 1);
+    series_add(store, SERIES_NONE, 1, 0, 1);
+    ok(series_commit(store, &err));
+    series_store_close(store);
+    store = open_store(NULL);
+    series_add(store, SERIES_NONE, 2, 0, 1);
+    assert_int_equal(series_refused(store), 3);
+    ok(series_commit(store, &err));
+    assert_int_equal(series_refused(store), 3);
+    series_store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_committed_is_read_back_in_order),
@@ -465,6 +531,8 @@ int main(void) {
         CASE(a_log_that_is_too_large_is_said_to_be),
         CASE(a_reader_sees_a_prefix_while_somebody_writes),
         CASE(memory_is_bounded_with_64_ranks_of_1000_names),
+        CASE(a_store_whose_files_are_removed_is_made_anew_with_all_points),
+        CASE(points_of_too_many_series_are_counted_for_good),
     };
 
     dice = dice_make();

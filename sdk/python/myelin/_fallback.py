@@ -31,6 +31,7 @@ KINDS = range(3, 7)
 NAME_MAX, NAMES_MAX, RECORD_MAX = 255, 65536, 1 << 20
 PAGE = 4096
 SEGMENT_FIRST, SEGMENT_MOST, SEGMENT_GROWTH = 64 << 10, 1 << 20, 4
+SEGMENT_LEAST = PAGE  # on a disk without room for more: its header has the count
 SEGMENTS_DEFAULT = 1024
 LOG_AT_ONCE = 256
 PATIENCE_S = 0.25
@@ -173,7 +174,7 @@ class Spool:
     __slots__ = (
         "_directory", "_attempt", "_most", "_names", "_by_text", "_failure", "_lock", "_busy", "_stuck", "_current",
         "_next", "_at", "_prepare_at", "_dropped", "_told", "_pid", "_started", "_number", "_oldest", "_retry",
-        "_pause", "_warned", "_open", "__weakref__",
+        "_pause", "_count_due", "_warned", "_open", "__weakref__",
     )
 
     def __init__(self, directory: Optional[Any] = None, attempt: int = 0) -> None:
@@ -202,6 +203,7 @@ class Spool:
         self._dropped = self._told = 0
         self._pid = self._started = self._number = self._oldest = 0
         self._retry = self._pause = 0.0
+        self._count_due = False  # a try has failed since the count was written
 
     def _forked(self) -> None:
         for segment in (self._current, self._next):
@@ -227,8 +229,29 @@ class Spool:
     def _give(self) -> None:
         if self._dropped != self._told and self._current is not None:
             self._current.words[DROPPED_AT // 8] = self._told = self._dropped
+        elif self._dropped != self._told and self._count_due:
+            self._count_due = False
+            self._write_count()
         self._stuck = self._busy = False
         self._lock.release()
+
+    # ---- the count of a process that has no segment yet: a link whose target is the number. It takes no block of
+    # the disk, and it lies beside the folder of the task, which may not exist.
+
+    def _count_path(self) -> str:
+        return "%s.dropped-%d-%x" % (self._directory, self._pid, self._started)
+
+    def _write_count(self) -> None:
+        if self._current is not None or self._dropped == self._told or not self._directory:
+            return
+        if not self._started:
+            self._pid, self._started = os.getpid(), time.time_ns()
+        try:
+            os.symlink("%d" % self._dropped, self._count_path() + ".part")
+            os.rename(self._count_path() + ".part", self._count_path())
+            self._told = self._dropped
+        except OSError:
+            pass
 
     # ---- segments
 
@@ -280,6 +303,7 @@ class Spool:
             return True
         self._pause = min(self._pause * 2, RETRY_MOST_S) if self._pause else RETRY_FIRST_S
         self._retry = now + self._pause
+        self._count_due = True
         return False
 
     def _try_make(self, number: int, size: int, need: int) -> Optional[str]:
@@ -288,6 +312,10 @@ class Spool:
         if self._is_bound_reached(number):
             return "BOUND"
         sizes = [size] + ([SEGMENT_FIRST] if size > SEGMENT_FIRST >= need else [])
+        # The first one also counts what is dropped. Later ones leave the rest of the disk to the supervisor,
+        # which frees segments only if it can write.
+        if self._current is None and need <= SEGMENT_LEAST < size:
+            sizes.append(SEGMENT_LEAST)
         failure = None  # type: Optional[str]
         for size in sizes:
             try:
@@ -328,11 +356,17 @@ class Spool:
         if self._next is None and not self._make(number, room):
             return False
         self._end_current(SEALED)
+        had_count = number == 0 and self._told > 0
         self._current, self._next = self._next, None
         assert self._current is not None
         self._number, self._at, self._prepare_at = number, HEADER, self._current.size // 2
         self._current.words[DROPPED_AT // 8] = self._told = self._dropped
         self._current.words[STATE_AT // 8] = OPEN
+        if had_count:
+            try:
+                os.unlink(self._count_path())  # the header has the count from now on
+            except OSError:
+                pass
         return True
 
     # ---- records, under the lock
@@ -489,6 +523,7 @@ class Spool:
         """Ends the chain of this process. Later calls do nothing."""
         if self._open:
             self._open = False
+            self._write_count()
             self._discard_next()
             self._end_current(CLOSED)
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as the code of a training sees it."""
 import atexit
+import errno
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -107,7 +109,7 @@ class Run(Spool):
         outputs = os.path.realpath(self.outputs_path)
         try:
             kept = os.path.realpath(source)
-            os.stat(kept)
+            _check_kind(os.stat(kept).st_mode)
             if not kept.startswith(outputs + os.sep):
                 kept = os.path.join(outputs, "artifacts", label)
                 _copy(source, kept)
@@ -221,10 +223,26 @@ def _members(what: str, args: Any, members: Dict[str, Any]) -> Dict[str, Any]:
     return members
 
 
+def _check_kind(mode: int) -> None:
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.EINVAL, "it is a FIFO, a socket or a device, and only files and directories are kept")
+
+
+def _open_plain(path: str, flags: int) -> int:
+    """A pipe would make the training wait for a writer."""
+    fd = os.open(path, flags | os.O_NONBLOCK)
+    try:
+        _check_kind(os.fstat(fd).st_mode)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
 def _clone(source: str, target: str) -> None:
     import fcntl
 
-    with open(source, "rb") as from_, open(target, "wb") as to:
+    with open(source, "rb", opener=_open_plain) as from_, open(target, "wb") as to:
         try:
             fcntl.ioctl(to.fileno(), FICLONE, from_.fileno())
         except OSError:
