@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/found.h"
 #include "cli/runs.h"
 #include "codec/json.h"
 #include "search/search.h"
@@ -16,12 +17,14 @@ struct tally {
 
 /* The index over all runs is thrown away and made again. */
 static int index_runs(const char *home, struct tally *tally, struct error *err) {
-    struct search_index *index;
+    struct search_opened opened;
 
     index_discard(home);
-    if (search_open(home, runs_read, &index, &tally->n_indexed, err))
+    if (search_open(home, INDEX_IN_HOME, runs_read, &opened, err))
         return -1;
-    index_free(index);
+    found_note_index(&opened.unused);
+    tally->n_indexed = opened.n_read;
+    index_free(opened.index);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "store/models.h"
 #include "store/origin.h"
 #include "store/owner.h"
+#include "store/sharing.h"
 
 enum {
     NEVER_BEGAN_AFTER_S = 60, /* who makes a run needs a moment between directory and journal */
@@ -45,7 +46,9 @@ static int find_runs(const struct sweeping *sweeping, const struct query *query,
     const struct query_sort sort = { &by_id, 1 }, wanted = { columns, COLUMNS };
     const struct search_wish wish = { .query = query, .sort = &sort, .columns = &wanted };
 
-    return search(sweeping->home, runs_read, &wish, out, err);
+    /* What is removed must not depend on a file that others may write. */
+    return search(sweeping->home, home_is_shared(sweeping->home) ? INDEX_IN_MEMORY : INDEX_IN_HOME,
+                  runs_read, &wish, out, err);
 }
 
 static const char *text_of(struct arena *arena, const struct search_value *value) {

@@ -20,6 +20,12 @@ static bool find_mode(const char *home, enum sharing sharing, mode_t *out) {
     return true;
 }
 
+bool home_is_shared(const char *home) {
+    mode_t ignored;
+
+    return find_mode(home, SHARED_TO_READ, &ignored);
+}
+
 /* A directory passes its group on by itself (setgid). */
 int shared_mkdir(const char *home, const char *path, enum sharing sharing, mode_t usual) {
     mode_t mode, before;
@@ -61,7 +67,7 @@ struct owner_text file_owner(const char *path) {
     const struct passwd *user;
     struct stat st;
 
-    if (stat(path, &st) < 0)
+    if (lstat(path, &st) < 0)
         return out;
     user = getpwuid(st.st_uid);
     if (user)

@@ -14,12 +14,16 @@
 #ifndef STORE_SHARING_H
 #define STORE_SHARING_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum sharing {
     SHARED_TO_WRITE,
     SHARED_TO_READ,
 };
+
+/* Whether others may write to the home. */
+bool home_is_shared(const char *home);
 
 /* mkdir and open of something in a home; `usual` is the mode where nobody shares it. The home is
  * only looked at where a file may be made (O_CREAT). */

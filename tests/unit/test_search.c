@@ -271,7 +271,7 @@ static uint64_t refresh(struct home *home, uint64_t *n_found) {
     assert_int_equal(
         query_parse("params.lr:0.5", strlen("params.lr:0.5"), 0, &arena, diags, &query), 0);
     if (search(
-            home->path, read_plainly,
+            home->path, INDEX_IN_HOME, read_plainly,
             &(struct search_wish){ .query = &query, .sort = &none, .columns = &none, .limit = 10 },
             &found, &err))
         fail_msg("%s", err.message);
