@@ -18,7 +18,7 @@
 enum {
     /* A page can name one child many times, so a small file can describe a table of any length. */
     STEPS_EVERY = 100 * 1000,
-    STEPS_MOST = 500 * 1000 * 1000,
+    STEPS_MOST = 100 * 1000 * 1000,
 };
 
 const struct database_kind database_ledger = {
