@@ -68,7 +68,8 @@ static void say(struct arena *arena, const char *home, const struct tally *tally
     case LEDGER_FOREIGN:
         printf("\nledger: the one there was %s (%s) and is now %s; made %s/myelin.db",
                done->health == LEDGER_DAMAGED ? "was damaged" : "cannot be used",
-               runs_text(arena, done->why, 0), runs_text(arena, done->aside, 0), path);
+               runs_text(arena, done->why, 0),
+               done->aside[0] ? runs_text(arena, done->aside, 0) : "emptied", path);
         break;
     }
     printf(": %zu run%s something, %zu wait%s\n", done->n_holding,
@@ -154,7 +155,8 @@ const struct command command_reindex = {
         "\n"
         "Runs that go on are not touched and keep what they hold, which their journals say. A "
         "ledger "
-        "that cannot be used is renamed to `myelin.db.old.1` and so on, never deleted.",
+        "that cannot be used is renamed to `myelin.db.old.1` and so on. If its files belong to "
+        "other members of a shared home, it is emptied instead.",
     .options = options,
     .examples = "myelin reindex    # once the ledger was told to be damaged\n",
     .run = reindex_home,

@@ -259,20 +259,14 @@ bool index_is_damaged(const struct search_index *index) {
     return index->database.is_damaged;
 }
 
-/* Where the files cannot be removed (a sticky home, another owner), the rows can. */
-static void clear(const char *home) {
-    struct search_index *index;
+/* Where the files cannot be removed (a sticky home, another owner), the content can. */
+static void empty(const char *home) {
+    struct database database = { 0 };
     struct error ignored;
-    bool is_damaged;
 
-    if (open_once(home, INDEX_IN_HOME, &index, &is_damaged, &ignored))
-        return;
-    if (execute(index,
-                "BEGIN IMMEDIATE; DELETE FROM fields; DELETE FROM words; DELETE FROM columns;"
-                " DELETE FROM watched; DELETE FROM seen; COMMIT",
-                &ignored))
-        index_rollback(index);
-    index_free(index);
+    if (database_open(&database, home, &database_index, DATABASE_EXISTING, BUSY_MS, &ignored) == 0)
+        (void)!database_reset(&database, &ignored);
+    database_close(&database);
 }
 
 void index_discard(const char *home) {
@@ -280,7 +274,7 @@ void index_discard(const char *home) {
     struct error ignored;
 
     if (database_check_replaceable(home, &database_index, &ignored)) {
-        clear(home);
+        empty(home);
         return;
     }
     for (size_t i = DATABASE_FILES; i-- > 0;)

@@ -431,6 +431,18 @@ int database_check_schema(struct database *database, const struct database_table
     return status;
 }
 
+int database_reset(struct database *database, struct error *err) {
+    int status;
+
+    /* VACUUM writes to a temporary database that it attaches. */
+    sqlite3_limit(database->db, SQLITE_LIMIT_ATTACHED, 1);
+    sqlite3_db_config(database->db, SQLITE_DBCONFIG_RESET_DATABASE, 1, NULL);
+    status = database_execute(database, "VACUUM", err);
+    sqlite3_db_config(database->db, SQLITE_DBCONFIG_RESET_DATABASE, 0, NULL);
+    sqlite3_limit(database->db, SQLITE_LIMIT_ATTACHED, 0);
+    return status;
+}
+
 /* ---- values ---- */
 
 bool database_integer(sqlite3_stmt *statement, int column, int64_t least, int64_t most,

@@ -118,6 +118,10 @@ extern const char *const database_suffixes[DATABASE_FILES];
 MUST_CHECK int database_check_replaceable(const char *home, const struct database_kind *kind,
                                           struct error *err);
 
+/* Empties a database in place, outside of a transaction: no tables, version 0. For one that cannot
+ * be replaced, because its files belong to several users; it may be damaged. */
+MUST_CHECK int database_reset(struct database *database, struct error *err);
+
 /* ---- values ---- */
 
 #define DATABASE_RUN_MOST 999999999 /* the highest id of a run */

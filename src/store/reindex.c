@@ -63,11 +63,9 @@ static bool is_free(const char *path) {
     return lstat(path, &st) < 0 && errno == ENOENT;
 }
 
-static int put_aside(const char *home, const char *path, struct reindexed *out, struct error *err) {
+static int put_aside(const char *path, struct reindexed *out, struct error *err) {
     char from[PATH_MAX + 16], to[PATH_MAX + 16];
 
-    if (database_check_replaceable(home, &database_ledger, err))
-        return -1;
     for (int i = 1; i <= ASIDE_MOST; i++) {
         if (snprintf(out->aside, sizeof out->aside, "%s.old.%d", path, i) >= (int)sizeof out->aside)
             return error_set(err, ERROR_INVALID, "the path of the home is too long");
@@ -107,6 +105,20 @@ static int lock(const char *home, struct database *database, struct reindexed *o
     return 0;
 }
 
+/* In a home with the sticky bit the ledger and its -wal may belong to two members, and then neither
+ * can rename both. Each of them can empty it in place. */
+static int replace(const char *home, const char *path, struct database *database,
+                   struct reindexed *out, struct error *err) {
+    struct error ignored;
+
+    if (database_check_replaceable(home, &database_ledger, err) == 0)
+        return put_aside(path, out, err);
+    if (!database->db)
+        return -1;
+    sqlite3_exec(database->db, "ROLLBACK", NULL, NULL, NULL);
+    return database_reset(database, &ignored);
+}
+
 static int examine(const char *home, const char *path, struct reindexed *out, struct error *err) {
     struct database database = { 0 };
     int status = lock(home, &database, out, err);
@@ -114,7 +126,7 @@ static int examine(const char *home, const char *path, struct reindexed *out, st
     if (status == 0 && out->health == LEDGER_SOUND)
         out->health = judge(&database, out);
     if (status == 0 && out->health != LEDGER_SOUND)
-        status = put_aside(home, path, out, err);
+        status = replace(home, path, &database, out, err);
     database_close(&database);
     return status;
 }
