@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "store/locks.h"
+#include "store/mapping.h"
 #include "store/sharing.h"
 
 enum {
@@ -154,6 +155,8 @@ static void guard_files(void) {
         return;
     vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_guarded);
     vfs->xSetSystemCall(vfs, "unlink", (sqlite3_syscall_ptr)unlink_or_empty);
+    vfs->xSetSystemCall(vfs, "mmap", (sqlite3_syscall_ptr)mapping_make);
+    vfs->xSetSystemCall(vfs, "munmap", (sqlite3_syscall_ptr)mapping_drop);
     is_done = true;
 }
 
@@ -290,6 +293,7 @@ int database_open(struct database *database, const char *home, const struct data
     int code;
 
     database->kind = kind;
+    database->n_losses = mapping_losses();
     guard_files();
     if (mode == DATABASE_IN_MEMORY) {
         snprintf(database->path, sizeof database->path, ":memory:");
@@ -321,9 +325,24 @@ void database_close(struct database *database) {
 
 /* ---- statements ---- */
 
+bool database_is_lost(const struct database *database) {
+    return database->n_losses != mapping_losses();
+}
+
+static int check_not_lost(const struct database *database, struct error *err) {
+    if (!database_is_lost(database))
+        return 0;
+    return error_set(
+        err, ERROR_UNAVAILABLE,
+        "the %s '%.200s' is in use by a process that cut its -shm file short: try again",
+        database->kind->noun, database->path);
+}
+
 int database_execute(struct database *database, const char *sql, struct error *err) {
     int code;
 
+    if (check_not_lost(database, err))
+        return -1;
     database_rearm(database);
     code = sqlite3_exec(database->db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? 0 : database_fail(database, code, err);
@@ -333,6 +352,8 @@ int database_prepare(struct database *database, const char *sql, sqlite3_stmt **
                      struct error *err) {
     int code;
 
+    if (check_not_lost(database, err))
+        return -1;
     database_rearm(database);
     code = sqlite3_prepare_v2(database->db, sql, -1, out, NULL);
     return code == SQLITE_OK ? 0 : database_fail(database, code, err);

@@ -43,8 +43,9 @@ struct database {
     struct sqlite3 *db;
     const struct database_kind *kind;
     char path[PATH_MAX];
-    uint64_t n_steps; /* of the statement that runs, as far as the progress handler counted */
-    bool is_damaged;  /* a call failed because the file is not a sound database of its kind */
+    uint64_t n_steps;  /* of the statement that runs, as far as the progress handler counted */
+    unsigned n_losses; /* mapping_losses() when it was opened */
+    bool is_damaged;   /* a call failed because the file is not a sound database of its kind */
 };
 
 enum database_mode {
@@ -76,6 +77,10 @@ int database_reject(struct database *database, struct error *err, const char *fm
 void database_blame(const char *home, const struct database_kind *kind, struct error *err);
 
 /* ---- statements ---- */
+
+/* Whether another process cut short what this one has mapped (mapping.h): every call fails with
+ * ERROR_UNAVAILABLE until the database is opened again. */
+bool database_is_lost(const struct database *database);
 
 MUST_CHECK int database_execute(struct database *database, const char *sql, struct error *err);
 MUST_CHECK int database_prepare(struct database *database, const char *sql,

@@ -260,6 +260,8 @@ void ledger_close(struct ledger *ledger) {
 bool ledger_was_moved(struct ledger *ledger) {
     int moved = 0;
 
+    if (database_is_lost(&ledger->database))
+        return true;
     return sqlite3_file_control(ledger->database.db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) ==
                SQLITE_OK &&
            moved;

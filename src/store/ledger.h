@@ -40,7 +40,8 @@ void ledger_close(struct ledger *ledger); /* NULL is nothing */
 /* Changes what was said when it was opened. */
 void ledger_set_busy(struct ledger *ledger, int busy_ms);
 
-/* Whether the file that is open is not the ledger any more: somebody put it aside. Whoever keeps
+/* Whether the file that is open is not the ledger any more: somebody put it aside, or cut its -shm
+ * short. Whoever keeps
  * one open asks inside each transaction, and opens it again then. */
 bool ledger_was_moved(struct ledger *ledger);
 

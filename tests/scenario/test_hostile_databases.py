@@ -9,11 +9,12 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
 from conftest import PROGRAM
-from test_queue import asking
+from test_queue import UNTIL_GO, asking, detached, statuses, wait_for_end, wait_for_status
 from test_sharing import NOGROUP, Person
 
 HOLD = """
@@ -136,6 +137,21 @@ def test_runs_are_found_without_an_index_that_somebody_does_not_release(scenario
         holder.communicate(b"")
     assert code == 0 and [run["id"] for run in json.loads(out)["runs"]] == [1], err
     assert err.count("note:") == 1 and f"is in use by process {holder.pid} (python3" in err, err
+
+
+def test_a_run_that_waits_survives_that_the_mapped_part_of_the_ledger_is_cut_short(scenario):
+    code, out, err = say(scenario, "node", "--json")
+    n = json.loads(out)["resources"]["cpu"]["total"]
+    first = detached(scenario, asking(scenario, scenario.script(UNTIL_GO), cpu=n))
+    scenario.wait_for("up")
+    second = detached(scenario, asking(scenario, "true", name="second.yml", cpu=1))
+    wait_for_status(scenario, second, "scheduled")
+    for _ in range(5):
+        os.truncate(scenario.home / "myelin.db-shm", 0)
+        time.sleep(0.5)  # it looks twice a second; a look that comes later meets the next cut
+    assert statuses(scenario, second)[-1] == "scheduled"
+    (scenario.directory / "go").touch()
+    assert [wait_for_end(scenario, run) for run in (first, second)] == ["succeeded"] * 2
 
 
 # -- several users
