@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/found.h"
 #include "cli/runs.h"
 #include "codec/json.h"
 #include "search/search.h"
@@ -17,12 +18,14 @@ struct tally {
 
 /* The index over all runs is thrown away and made again. */
 static int index_runs(const char *home, struct tally *tally, struct error *err) {
-    struct search_index *index;
+    struct search_opened opened;
 
     index_discard(home);
-    if (search_open(home, runs_read, &index, &tally->n_indexed, err))
+    if (search_open(home, INDEX_IN_HOME, runs_read, &opened, err))
         return -1;
-    index_free(index);
+    found_note_index(&opened.unused);
+    tally->n_indexed = opened.n_read;
+    index_free(opened.index);
     return 0;
 }
 
@@ -79,7 +82,8 @@ static void say(struct arena *arena, const char *home, const struct tally *tally
     case LEDGER_FOREIGN:
         printf("\nledger: the one there was %s (%s) and is now %s; made %s/myelin.db",
                done->health == LEDGER_DAMAGED ? "was damaged" : "cannot be used",
-               runs_text(arena, done->why, 0), runs_text(arena, done->aside, 0), path);
+               runs_text(arena, done->why, 0),
+               done->aside[0] ? runs_text(arena, done->aside, 0) : "emptied", path);
         break;
     }
     printf(": %zu run%s something, %zu wait%s\n", done->n_holding,
@@ -165,7 +169,8 @@ const struct command command_reindex = {
         "\n"
         "Runs that go on are not touched and keep what they hold, which their journals say. A "
         "ledger "
-        "that cannot be used is renamed to `myelin.db.old.1` and so on, never deleted.",
+        "that cannot be used is renamed to `myelin.db.old.1` and so on. If its files belong to "
+        "other members of a shared home, it is emptied instead.",
     .options = options,
     .examples = "myelin reindex    # once the ledger was told to be damaged\n",
     .run = reindex_home,

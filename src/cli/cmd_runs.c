@@ -238,10 +238,12 @@ static int find_runs(const struct invocation *in, const struct wishes *wishes) {
     const char *home;
     int status;
 
-    if (runs_home(&arena, &home, &err) || search(home, runs_read, &wish, &found, &err)) {
+    if (runs_home(&arena, &home, &err) ||
+        search(home, INDEX_IN_HOME, runs_read, &wish, &found, &err)) {
         fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
+    found_note_index(&found.unused);
     say_unknown(&found);
     if (invocation_has(in, "timing"))
         fprintf(stderr,

@@ -2,6 +2,7 @@
 #include "cli/found.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -70,4 +71,12 @@ void found_json(struct json *json, const struct query_field *field,
         json_int(json, (int64_t)value->number);
     else
         json_number(json, value->number);
+}
+
+void found_note_index(const struct error *unused) {
+    AUTO(arena) arena = ARENA_INIT;
+
+    if (unused->code != ERROR_NONE)
+        fprintf(stderr, "myelin: note: the runs were read from their journals: %s\n",
+                runs_text(&arena, unused->message, 0));
 }

@@ -17,4 +17,7 @@ const char *found_shown(struct arena *arena, const struct query_field *field,
 void found_json(struct json *json, const struct query_field *field,
                 const struct search_value *value);
 
+/* Tells on standard error why the index of the home was not used, if there is a reason. */
+void found_note_index(const struct error *unused);
+
 #endif

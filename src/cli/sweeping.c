@@ -46,7 +46,7 @@ static int find_runs(const struct sweeping *sweeping, const struct query *query,
     const struct query_sort sort = { &by_id, 1 }, wanted = { columns, COLUMNS };
     const struct search_wish wish = { .query = query, .sort = &sort, .columns = &wanted };
 
-    return search(sweeping->home, runs_read, &wish, out, err);
+    return search(sweeping->home, INDEX_IN_HOME, runs_read, &wish, out, err);
 }
 
 static const char *text_of(struct arena *arena, const struct search_value *value) {

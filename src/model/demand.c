@@ -10,6 +10,8 @@
 /* Sums stay far from the end of the type whatever a file or a ledger says. */
 #define AMOUNT_MOST ((milli)1 << 52)
 
+enum { GROUP_TEXT_LEAST = sizeof "1*0,0,0,0" }; /* with the blank after it */
+
 static milli add_amounts(milli a, milli b) {
     return a > AMOUNT_MOST - b ? AMOUNT_MOST : a + b;
 }
@@ -133,6 +135,9 @@ int demand_read(const char *text, struct arena *arena, struct demand *out, struc
 
     for (const char *p = text; *p; p++)
         n_groups += *p == ' ';
+    /* Before memory is taken for what is only blanks. */
+    if (n_groups > strlen(text) / GROUP_TEXT_LEAST + 1)
+        return error_set(err, ERROR_INVALID, "'%.60s' is no demand", text);
     demand.groups = ARENA_ARRAY(arena, struct demand_group, n_groups);
     for (const char *p = text; *p;) {
         milli amount[RESOURCE_COUNT];

@@ -7,20 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "store/ledger.h"
-#include "store/sharing.h"
 #include "track/map.h"
 
-enum { BUSY_MS = 10 * 1000, PAIR = 1 + sizeof(cell) };
+enum { BUSY_MS = 5 * 1000, PAIR = 1 + sizeof(cell) };
 
 /* A column is read once from end to end: to keep its pages costs more than to read them again. */
 #define READER_CACHE "-512"
 #define WRITER_CACHE "-65536"
 
-#define RUNS_MOST (1ULL << 40) /* of ids: a block has to fit into 32 bits of a key */
+/* A file that another user wrote must not make us take more memory than these allow. */
+enum {
+    FIELDS_MOST = 1 << 24,
+    WORDS_MOST = 1 << 26,
+    BLOCKS_MOST = 1 << 18,
+    FIELD_NAME_MOST = 1 << 20,
+};
 
 enum statement {
     GET_FIELD,
@@ -61,13 +65,15 @@ static const char *const texts[STATEMENTS] = {
     [PUT_SEEN] = "INSERT OR REPLACE INTO seen (id, changed) VALUES (1, ?)",
 };
 
-static const char schema[] =
-    "CREATE TABLE fields (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
-    "CREATE TABLE words (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
+static const char *const schema[] = {
+    "CREATE TABLE fields (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE words (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
     /* place: the field, and in the lower 32 bits the block. */
-    "CREATE TABLE columns (place INTEGER PRIMARY KEY, cells BLOB NOT NULL);"
-    "CREATE TABLE watched (run INTEGER PRIMARY KEY);"
-    "CREATE TABLE seen (id INTEGER PRIMARY KEY, changed INTEGER NOT NULL);";
+    "CREATE TABLE columns (place INTEGER PRIMARY KEY, cells BLOB NOT NULL)",
+    "CREATE TABLE watched (run INTEGER PRIMARY KEY)",
+    "CREATE TABLE seen (id INTEGER PRIMARY KEY, changed INTEGER NOT NULL)",
+};
+static const struct database_tables tables = { .sql = schema, .n = ARRAY_LEN(schema) };
 
 /* The cells of one field in the block that is being written. */
 struct slot {
@@ -77,10 +83,8 @@ struct slot {
 };
 
 struct search_index {
-    sqlite3 *db;
+    struct database database;
     sqlite3_stmt *statements[STATEMENTS];
-    char path[PATH_MAX];
-    bool is_damaged;
 
     struct map fields; /* name to number, once something is written */
     uint64_t block;    /* that is being written */
@@ -90,37 +94,8 @@ struct search_index {
 
 /* ---- statements ---- */
 
-static int fail(struct search_index *index, int code, struct error *err) {
-    const char *says = index->db ? sqlite3_errmsg(index->db) : sqlite3_errstr(code);
-
-    switch (code & 0xff) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return error_set(err, ERROR_UNAVAILABLE, "the index '%.200s' is in use by others",
-                         index->path);
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-    case SQLITE_AUTH:
-        return error_set(err, ERROR_DENIED, "cannot write the index '%.200s' (%.80s)", index->path,
-                         says);
-    case SQLITE_FULL:
-        return error_set(err, ERROR_EXHAUSTED, "the disk of the index '%.200s' is full",
-                         index->path);
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-    case SQLITE_ERROR: /* its tables are others */
-    case SQLITE_MISMATCH:
-    case SQLITE_CONSTRAINT: index->is_damaged = true; break;
-    default: break;
-    }
-    return error_set(err, ERROR_IO, "the index '%.200s' fails: %.120s", index->path, says);
-}
-
 static int execute(struct search_index *index, const char *sql, struct error *err) {
-    int code = sqlite3_exec(index->db, sql, NULL, NULL, NULL);
-
-    return code == SQLITE_OK ? 0 : fail(index, code, err);
+    return database_execute(&index->database, sql, err);
 }
 
 static int statement(struct search_index *index, enum statement which, sqlite3_stmt **out,
@@ -128,11 +103,12 @@ static int statement(struct search_index *index, enum statement which, sqlite3_s
     sqlite3_stmt **place = &index->statements[which];
     int code = SQLITE_OK;
 
+    database_rearm(&index->database);
     if (!*place)
-        code =
-            sqlite3_prepare_v3(index->db, texts[which], -1, SQLITE_PREPARE_PERSISTENT, place, NULL);
+        code = sqlite3_prepare_v3(index->database.db, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                  place, NULL);
     *out = *place;
-    return code == SQLITE_OK ? 0 : fail(index, code, err);
+    return code == SQLITE_OK ? 0 : database_fail(&index->database, code, err);
 }
 
 /* One step; the caller resets it when it is done with the row. */
@@ -143,7 +119,7 @@ static int step(struct search_index *index, sqlite3_stmt *running, bool *has_row
     *has_row = code == SQLITE_ROW;
     if (code == SQLITE_ROW || code == SQLITE_DONE)
         return 0;
-    fail(index, code, err);
+    database_fail(&index->database, code, err);
     sqlite3_reset(running);
     return -1;
 }
@@ -165,18 +141,6 @@ static int change(struct search_index *index, enum statement which, int64_t numb
 
 /* ---- opening ---- */
 
-static int read_version(struct search_index *index, int *out, struct error *err) {
-    sqlite3_stmt *running;
-    int code = sqlite3_prepare_v2(index->db, "PRAGMA user_version", -1, &running, NULL);
-
-    if (code == SQLITE_OK)
-        code = sqlite3_step(running);
-    if (code == SQLITE_ROW)
-        *out = sqlite3_column_int(running, 0);
-    sqlite3_finalize(running);
-    return code == SQLITE_ROW ? 0 : fail(index, code, err);
-}
-
 /* SQLite does not wait for others who do the same at this moment. */
 static int begin_log(struct search_index *index, struct error *err) {
     const int64_t until_us = clock_monotonic_us() + BUSY_MS * INT64_C(1000);
@@ -189,24 +153,44 @@ static int begin_log(struct search_index *index, struct error *err) {
     return 0;
 }
 
-static int make_tables(struct search_index *index, struct error *err) {
-    char set[64];
-    int version;
+/* Version and schema of one moment. A version of 0 is an empty file. */
+static int check_tables(struct search_index *index, int *version, struct error *err) {
+    int found;
 
-    if (read_version(index, &version, err) || version == INDEX_VERSION)
-        return version == INDEX_VERSION ? 0 : -1;
-    if (version != 0) {
-        index->is_damaged = true;
-        return error_set(err, ERROR_IO, "the index '%.200s' is of version %d", index->path,
-                         version);
-    }
+    if (database_version(&index->database, &found, err))
+        return -1;
+    if (found != 0 && found != INDEX_VERSION)
+        return database_reject(&index->database, err, "its version is %d", found);
+    if (database_check_schema(&index->database, &tables, found == 0 ? 0 : 1, err))
+        return -1;
+    *version = found;
+    return 0;
+}
+
+static int write_tables(struct search_index *index, struct error *err) {
+    char set[64];
+
+    for (size_t i = 0; i < ARRAY_LEN(schema); i++)
+        if (execute(index, schema[i], err))
+            return -1;
+    snprintf(set, sizeof set, "PRAGMA user_version = %d", INDEX_VERSION);
+    return execute(index, set, err);
+}
+
+static int make_tables(struct search_index *index, struct error *err) {
+    int version, status;
+
+    if (execute(index, "BEGIN", err))
+        return -1;
+    status = check_tables(index, &version, err);
+    index_rollback(index);
+    if (status || version == INDEX_VERSION)
+        return status;
     if (begin_log(index, err) || execute(index, "BEGIN IMMEDIATE", err))
         return -1;
-    snprintf(set, sizeof set, "PRAGMA user_version = %d", INDEX_VERSION);
     /* Somebody else may have made them meanwhile. */
-    if (read_version(index, &version, err) == 0 &&
-        (version == INDEX_VERSION ||
-         (execute(index, schema, err) == 0 && execute(index, set, err) == 0)) &&
+    if (check_tables(index, &version, err) == 0 &&
+        (version == INDEX_VERSION || write_tables(index, err) == 0) &&
         execute(index, "COMMIT", err) == 0)
         return 0;
     index_rollback(index);
@@ -216,28 +200,16 @@ static int make_tables(struct search_index *index, struct error *err) {
 static int open_once(const char *home, enum index_place place, struct search_index **out,
                      bool *is_damaged, struct error *err) {
     struct search_index *index = calloc(1, sizeof *index);
-    int code;
 
     if (!index)
         abort();
     index->block = UINT64_MAX;
-    if (place == INDEX_IN_MEMORY)
-        snprintf(index->path, sizeof index->path, ":memory:");
-    else if (snprintf(index->path, sizeof index->path, "%s/index.db", home) >=
-             (int)sizeof index->path) {
-        free(index);
-        return error_set(err, ERROR_INVALID, "the path of the home is too long");
-    }
-    if (place == INDEX_IN_HOME)
-        shared_prepare_database(home, index->path);
-    code =
-        sqlite3_open_v2(index->path, &index->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (code == SQLITE_OK)
-        sqlite3_busy_timeout(index->db, BUSY_MS);
-    if ((code != SQLITE_OK && fail(index, code, err)) ||
+    if (database_open(&index->database, home, &database_index,
+                      place == INDEX_IN_MEMORY ? DATABASE_IN_MEMORY : DATABASE_CREATE, BUSY_MS,
+                      err) ||
         execute(index, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = " READER_CACHE, err) ||
         make_tables(index, err)) {
-        *is_damaged = index->is_damaged;
+        *is_damaged = index->database.is_damaged;
         index_free(index);
         return -1;
     }
@@ -275,7 +247,7 @@ void index_free(struct search_index *index) {
         return;
     for (size_t i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(index->statements[i]);
-    sqlite3_close(index->db);
+    database_close(&index->database);
     forget_block(index);
     VEC_RELEASE(&index->slots);
     VEC_RELEASE(&index->slot_of);
@@ -284,19 +256,56 @@ void index_free(struct search_index *index) {
 }
 
 bool index_is_damaged(const struct search_index *index) {
-    return index->is_damaged;
+    return index->database.is_damaged;
+}
+
+/* Where the files cannot be removed (a sticky home, another owner), the content can. */
+static void empty(const char *home) {
+    struct database database = { 0 };
+    struct error ignored;
+
+    if (database_open(&database, home, &database_index, DATABASE_EXISTING, BUSY_MS, &ignored) == 0)
+        (void)!database_reset(&database, &ignored);
+    database_close(&database);
 }
 
 void index_discard(const char *home) {
-    static const char *const parts[] = { "", "-wal", "-shm" };
     char path[PATH_MAX];
+    struct error ignored;
 
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (snprintf(path, sizeof path, "%s/index.db%s", home, parts[i]) < (int)sizeof path)
-            unlink(path);
+    if (database_check_replaceable(home, &database_index, &ignored)) {
+        empty(home);
+        return;
+    }
+    for (size_t i = DATABASE_FILES; i-- > 0;)
+        if (snprintf(path, sizeof path, "%s/%s", home,
+                     database_name(home, &database_index, database_suffixes[i]).text) <
+            (int)sizeof path)
+            (void)remove(path);
 }
 
 /* ---- fields and words ---- */
+
+/* Numbers of fields and words are indexes of arrays, and those of runs are ids. */
+static bool read_number(sqlite3_stmt *running, enum statement which, uint64_t *out) {
+    const int64_t most = which == GET_FIELD || which == EACH_FIELD ? FIELDS_MOST
+                         : which == GET_WATCHED                    ? DATABASE_RUN_MOST
+                                                                   : WORDS_MOST;
+    int64_t number;
+
+    if (!database_integer(running, 0, which == GET_WATCHED ? 0 : 1, most, &number))
+        return false;
+    *out = (uint64_t)number;
+    return true;
+}
+
+/* Content that we did not write. */
+static int refuse(struct search_index *index, sqlite3_stmt *running, enum statement which,
+                  struct error *err) {
+    sqlite3_reset(running);
+    return database_reject(&index->database, err, "what '%.60s' finds makes no sense",
+                           texts[which]);
+}
 
 static int number_of(struct search_index *index, enum statement which, const char *text, size_t n,
                      uint64_t *out, struct error *err) {
@@ -308,7 +317,9 @@ static int number_of(struct search_index *index, enum statement which, const cha
     sqlite3_bind_text(running, 1, text, (int)n, SQLITE_STATIC);
     if (step(index, running, &has_row, err))
         return -1;
-    *out = has_row ? (uint64_t)sqlite3_column_int64(running, 0) : 0;
+    *out = 0;
+    if (has_row && !read_number(running, which, out))
+        return refuse(index, running, which, err);
     sqlite3_reset(running);
     return 0;
 }
@@ -339,6 +350,7 @@ int index_word(struct search_index *index, const char *text, uint64_t *out, stru
 int index_text(struct search_index *index, uint64_t word, struct arena *arena, const char **out,
                struct error *err) {
     sqlite3_stmt *running;
+    const char *text;
     bool has_row;
 
     if (statement(index, GET_TEXT, &running, err))
@@ -346,27 +358,34 @@ int index_text(struct search_index *index, uint64_t word, struct arena *arena, c
     sqlite3_bind_int64(running, 1, (int64_t)word);
     if (step(index, running, &has_row, err))
         return -1;
-    *out = has_row ? arena_text(arena, (const char *)sqlite3_column_text(running, 0),
-                                (size_t)sqlite3_column_bytes(running, 0))
-                   : "";
+    text = has_row ? database_text(running, 0, INDEX_WORD_MOST) : "";
+    if (!text)
+        return refuse(index, running, GET_TEXT, err);
+    *out = arena_text(arena, text, strlen(text));
     sqlite3_reset(running);
     return 0;
 }
 
 static int each(struct search_index *index, enum statement which, index_visit *visit, void *context,
                 struct error *err) {
+    const size_t most = which == EACH_WORD ? INDEX_WORD_MOST : FIELD_NAME_MOST;
     sqlite3_stmt *running;
     bool has_row;
 
     if (statement(index, which, &running, err))
         return -1;
     while (step(index, running, &has_row, err) == 0) {
+        const char *text;
+        uint64_t number;
+
         if (!has_row) {
             sqlite3_reset(running);
             return 0;
         }
-        visit(context, (uint64_t)sqlite3_column_int64(running, 0),
-              (const char *)sqlite3_column_text(running, 1));
+        text = which == GET_WATCHED ? "" : database_text(running, 1, most);
+        if (!text || !read_number(running, which, &number))
+            return refuse(index, running, which, err);
+        visit(context, number, text);
     }
     return -1;
 }
@@ -455,6 +474,8 @@ int index_blocks(struct search_index *index, uint32_t field, struct index_blocks
             sqlite3_reset(running);
             return 0;
         }
+        if (out->numbers.len == BLOCKS_MOST)
+            return refuse(index, running, EACH_CELLS, err);
         *VEC_PUSH(&out->numbers) = (uint64_t)sqlite3_column_int64(running, 0) & UINT32_MAX;
     }
     return -1;
@@ -541,7 +562,7 @@ int index_look(struct search_index *index, struct error *err) {
 
 void index_rollback(struct search_index *index) {
     forget_block(index);
-    sqlite3_exec(index->db, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_exec(index->database.db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 static int find_or_add(struct search_index *index, enum statement get, enum statement add,
@@ -559,7 +580,10 @@ static int find_or_add(struct search_index *index, enum statement get, enum stat
     if (step(index, running, &has_row, err))
         return -1;
     sqlite3_reset(running);
-    *out = (uint64_t)sqlite3_last_insert_rowid(index->db);
+    *out = (uint64_t)sqlite3_last_insert_rowid(index->database.db);
+    /* SQLite counts on from the highest number that there is, or takes any. */
+    if (*out == 0 || *out > (add == ADD_FIELD ? FIELDS_MOST : WORDS_MOST))
+        return refuse(index, running, get, err);
     return 0;
 }
 
@@ -647,7 +671,7 @@ int index_put(struct search_index *index, uint64_t run, const struct fact *facts
     struct slot *slot;
     uint32_t status;
 
-    if (run >= RUNS_MOST)
+    if (run > DATABASE_RUN_MOST)
         return error_set(err, ERROR_INVALID, "the id of run %llu is too large for an index",
                          (unsigned long long)run);
     if (run / INDEX_BLOCK != index->block) {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brings the index of a home up to date. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "search/facts.h"
 #include "search/search.h"
+#include "store/database.h"
 #include "store/owner.h"
 
 enum {
@@ -193,23 +196,36 @@ static int open_at(enum index_place place, struct refresh *refresh, struct error
     return is_damaged ? 1 : -1;
 }
 
-int search_open(const char *home, run_reader *read, struct search_index **out, uint64_t *n_read,
-                struct error *err) {
-    struct refresh refresh = { .home = home, .read = read };
-    struct stat st;
-    /* A home that does not exist is not made by looking for runs. */
-    enum index_place place =
-        stat(home, &st) < 0 && errno == ENOENT ? INDEX_IN_MEMORY : INDEX_IN_HOME;
-    int status = open_at(place, &refresh, err);
+/* Whether the user should hear why the index was not used: something is wrong with it. A home on a
+ * network file system, one that can only be read and a full disk are as they are. */
+static bool is_worth_a_note(const char *home, const struct error *why) {
+    return why->code == ERROR_UNAVAILABLE || why->code == ERROR_IO ||
+           (why->code == ERROR_DENIED && faccessat(AT_FDCWD, home, W_OK, AT_EACCESS) == 0);
+}
 
+int search_open(const char *home, enum index_place place, run_reader *read,
+                struct search_opened *out, struct error *err) {
+    struct refresh refresh = { .home = home, .read = read };
+    struct error unused = { .code = ERROR_NONE };
+    struct stat st;
+    int status;
+
+    /* A home that does not exist is not made by looking for runs. */
+    if (stat(home, &st) < 0 && errno == ENOENT)
+        place = INDEX_IN_MEMORY;
+    status = open_at(place, &refresh, err);
     if (status == 1)
         status = open_at(place, &refresh, err);
-    /* Where none can be kept it is made for this once. */
-    if (status && err->code != ERROR_UNAVAILABLE)
+    if (status && place == INDEX_IN_HOME) {
+        database_blame(home, &database_index, err);
+        if (is_worth_a_note(home, err))
+            unused = *err;
         status = open_at(INDEX_IN_MEMORY, &refresh, err);
+    }
     if (status)
         return -1;
-    *out = refresh.index;
-    *n_read = refresh.n_read;
+    *out = (struct search_opened){ .index = refresh.index,
+                                   .n_read = refresh.n_read,
+                                   .unused = unused };
     return 0;
 }

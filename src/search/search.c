@@ -181,10 +181,13 @@ static void visit_rank(void *context, uint64_t word, const char *text) {
 
     (void)text;
     if (word >= ranks->n) {
-        ranks->rank = realloc(ranks->rank, (word + 1) * 2 * sizeof *ranks->rank);
+        const uint64_t n = (word + 1) * 2;
+
+        ranks->rank = realloc(ranks->rank, n * sizeof *ranks->rank);
         if (!ranks->rank)
             abort();
-        ranks->n = (word + 1) * 2;
+        memset(ranks->rank + ranks->n, 0, (n - ranks->n) * sizeof *ranks->rank);
+        ranks->n = n;
     }
     ranks->rank[word] = ranks->next++;
 }
@@ -472,31 +475,46 @@ int search_index(struct search_index *index, const struct search_wish *wish,
     return 0;
 }
 
-int search(const char *home, run_reader *read, const struct search_wish *wish,
-           struct search_result *out, struct error *err) {
-    struct search_index *index;
-    uint64_t n_read;
+/* One try; *is_damaged says whether it failed because of the index. */
+static int try_search(const char *home, enum index_place place, run_reader *read,
+                      const struct search_wish *wish, struct search_result *out, bool *is_damaged,
+                      struct error *err) {
+    const int64_t begun_us = clock_monotonic_us();
+    struct search_opened opened;
+    double refresh_s;
+    int status;
+
+    if (search_open(home, place, read, &opened, err))
+        return -1;
+    refresh_s = (double)(clock_monotonic_us() - begun_us) / 1e6;
+    status = search_index(opened.index, wish, out, err);
+    *is_damaged = index_is_damaged(opened.index);
+    index_free(opened.index);
+    if (status)
+        return -1;
+    out->refresh_s = refresh_s;
+    out->n_read = opened.n_read;
+    out->unused = opened.unused;
+    return 0;
+}
+
+int search(const char *home, enum index_place place, run_reader *read,
+           const struct search_wish *wish, struct search_result *out, struct error *err) {
+    struct error why;
 
     for (int i = 0; i < 2; i++) {
-        const int64_t begun_us = clock_monotonic_us();
-        double refresh_s;
-        bool is_damaged;
-        int status;
+        bool is_damaged = false;
 
-        if (search_open(home, read, &index, &n_read, err))
-            return -1;
-        refresh_s = (double)(clock_monotonic_us() - begun_us) / 1e6;
-        status = search_index(index, wish, out, err);
-        is_damaged = index_is_damaged(index);
-        index_free(index);
-        if (status == 0) {
-            out->refresh_s = refresh_s;
-            out->n_read = n_read;
+        if (try_search(home, place, read, wish, out, &is_damaged, err) == 0)
             return 0;
-        }
         if (!is_damaged)
             return -1;
         index_discard(home);
     }
-    return -1;
+    /* Another user makes it unusable as often as it is made. */
+    why = *err;
+    if (try_search(home, INDEX_IN_MEMORY, read, wish, out, &(bool){ false }, err))
+        return -1;
+    out->unused = why;
+    return 0;
 }

@@ -41,18 +41,29 @@ struct search_result {
     uint64_t n_read;           /* runs that were read to bring the index up to date */
     double refresh_s, query_s; /* what both took */
     double query_cpu_s;        /* processor time of the query */
+    struct error unused;       /* why the index of the home was not used; ERROR_NONE: it was */
 };
 void search_result_release(struct search_result *result);
 
-/* Opens the index of a home and brings it up to date. */
-MUST_CHECK int search_open(const char *home, run_reader *read, struct search_index **out,
-                           uint64_t *n_read, struct error *err);
+struct search_opened {
+    struct search_index *index;
+    uint64_t n_read;     /* runs that were read to bring it up to date */
+    struct error unused; /* as in search_result */
+};
+
+/* Opens the index of a home and brings it up to date. If the one in the home cannot be used
+ * (another user damaged it or does not release it), one is made in memory from the journals. The
+ * reason is in `unused` if the user can do something about it: a home that can only be read is
+ * none. */
+MUST_CHECK int search_open(const char *home, enum index_place place, run_reader *read,
+                           struct search_opened *out, struct error *err);
 
 MUST_CHECK int search_index(struct search_index *index, const struct search_wish *wish,
                             struct search_result *out, struct error *err);
 
-/* Both; an index that turns out to be damaged is made again. */
-MUST_CHECK int search(const char *home, run_reader *read, const struct search_wish *wish,
-                      struct search_result *out, struct error *err);
+/* Both; an index that turns out to be damaged is made again. INDEX_IN_MEMORY: only the journals
+ * count, which is slower, but no other member of a shared home can change what is found. */
+MUST_CHECK int search(const char *home, enum index_place place, run_reader *read,
+                      const struct search_wish *wish, struct search_result *out, struct error *err);
 
 #endif

@@ -2,7 +2,6 @@
 #include "store/ledger.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,89 +19,51 @@
 #include "base/clock.h"
 #include "store/claim.h"
 #include "store/host.h"
-#include "store/locks.h"
+#include "store/models.h"
 #include "store/owner.h"
-#include "store/sharing.h"
 
 enum { LOOK_ROOM = 128 * 1024 };
 
 struct ledger {
-    sqlite3 *db;
+    struct database database;
     char *home;
-    char path[PATH_MAX];
     char host[HOST_TEXT], boot[BOOT_TEXT];
 };
+
+#define QUEUE                                                                                      \
+    "CREATE TABLE queue (run INTEGER PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL,"         \
+    " since REAL NOT NULL, demand TEXT NOT NULL)"
+#define RESERVATIONS(more)                                                                         \
+    "CREATE TABLE reservations (run INTEGER NOT NULL, rank INTEGER NOT NULL, host TEXT NOT NULL,"  \
+    " boot TEXT NOT NULL, since REAL NOT NULL, cpu INTEGER NOT NULL, memory INTEGER NOT NULL,"     \
+    " tpu INTEGER NOT NULL, gpus INTEGER NOT NULL" more ", PRIMARY KEY (run, rank)) WITHOUT ROWID"
 
 /* What makes a ledger of version i one of version i + 1. A row is never changed once it was
  * released: what comes later is a new row. */
 static const char *const migrations[] = {
-    "CREATE TABLE queue (run INTEGER PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL,"
-    " since REAL NOT NULL, demand TEXT NOT NULL);"
-    "CREATE TABLE reservations (run INTEGER NOT NULL, rank INTEGER NOT NULL, host TEXT NOT NULL,"
-    " boot TEXT NOT NULL, since REAL NOT NULL, cpu INTEGER NOT NULL, memory INTEGER NOT NULL,"
-    " tpu INTEGER NOT NULL, gpus INTEGER NOT NULL, PRIMARY KEY (run, rank)) WITHOUT ROWID;",
+    QUEUE ";" RESERVATIONS("") ";",
     /* The words of a set of CPUs, or nothing. */
     "ALTER TABLE reservations ADD COLUMN cpus BLOB;",
 };
 
+/* The schema that each version has then, as SQLite keeps it. */
+static const char *const tables_1[] = { QUEUE, RESERVATIONS("") };
+static const char *const tables_2[] = { QUEUE, RESERVATIONS(", cpus BLOB") };
+static const struct database_tables tables[] = {
+    { 0 },
+    { .sql = tables_1, .n = ARRAY_LEN(tables_1) },
+    { .sql = tables_2, .n = ARRAY_LEN(tables_2) },
+};
+
 static_assert(ARRAY_LEN(migrations) == LEDGER_VERSION, "each version has its migration");
+static_assert(ARRAY_LEN(tables) == LEDGER_VERSION + 1, "the schema of each version is known");
 
-/* ---- errors ---- */
-
-/* What SQLite says, as a sentence with a way out. */
-static int fail(const struct ledger *ledger, int code, struct error *err) {
-    const char *says = ledger->db ? sqlite3_errmsg(ledger->db) : sqlite3_errstr(code);
-
-    switch (code & 0xff) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return error_set(err, ERROR_UNAVAILABLE, "the ledger '%.200s' is in use by others",
-                         ledger->path);
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        return error_set(err, ERROR_IO,
-                         "the ledger '%.200s' is damaged (%.80s): 'myelin reindex' puts it aside "
-                         "and makes a new one from the journals of the runs",
-                         ledger->path, says);
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-    case SQLITE_AUTH:
-        return error_set(err, ERROR_DENIED,
-                         "cannot write the ledger '%.200s' (%.80s), and without it nothing can be "
-                         "reserved: make it and its directory writable, or set MYELIN_HOME",
-                         ledger->path, says);
-    case SQLITE_FULL:
-        return error_set(err, ERROR_EXHAUSTED, "the disk of the ledger '%.200s' is full",
-                         ledger->path);
-    default:
-        return error_set(err, ERROR_IO, "the ledger '%.200s' fails: %.120s", ledger->path, says);
-    }
-}
-
-int ledger_fail(const struct ledger *ledger, int code, struct error *err) {
-    return fail(ledger, code, err);
-}
-
-struct sqlite3 *ledger_database(struct ledger *ledger) {
-    return ledger->db;
+struct database *ledger_database(struct ledger *ledger) {
+    return &ledger->database;
 }
 
 void ledger_blame(const char *home, struct error *err) {
-    static const char *const names[] = { "myelin.db-shm", "myelin.db" };
-    char path[PATH_MAX], who[96];
-    pid_t pid = 0;
-
-    for (size_t i = 0; pid == 0 && i < ARRAY_LEN(names); i++)
-        if (snprintf(path, sizeof path, "%s/%s", home, names[i]) < (int)sizeof path)
-            pid = locks_writer(path);
-    if (err->code != ERROR_UNAVAILABLE || pid == 0)
-        return;
-    locks_describe(pid, who, sizeof who);
-    error_set(err, ERROR_UNAVAILABLE,
-              "the ledger '%.200s/myelin.db' is in use by %s, which does not let go of it: it is "
-              "free again when that process ends",
-              home, who);
+    database_blame(home, &database_ledger, err);
 }
 
 int ledger_check_filesystem(const char *home, long type, struct error *err) {
@@ -126,28 +87,29 @@ int ledger_check_filesystem(const char *home, long type, struct error *err) {
     return 0;
 }
 
-/* ---- statements ---- */
+/* ---- rows ---- */
 
-static int execute(struct ledger *ledger, const char *sql, struct error *err) {
-    int code = sqlite3_exec(ledger->db, sql, NULL, NULL, NULL);
+enum {
+    ROWS_MOST = 1 << 20,
+    DEMANDS_MOST = 64 << 20, /* bytes, of all rows */
+};
 
-    return code == SQLITE_OK ? 0 : fail(ledger, code, err);
-}
+/* What a row has that we wrote. Other rows of this host do not count, and ledger_settle removes
+ * them. The bound of amounts keeps the sum over ROWS_MOST rows within 63 bits. */
+#define RUN_AND_SINCE                                                                              \
+    " typeof(run) = 'integer' AND run BETWEEN 1 AND 999999999 AND typeof(since) = 'real'"          \
+    " AND since BETWEEN -1e12 AND 1e12"
+#define AMOUNT(column)                                                                             \
+    " AND typeof(" column ") = 'integer' AND " column " BETWEEN 0 AND 4398046511104"
+#define SOUND_WAIT "(" RUN_AND_SINCE " AND typeof(demand) = 'text')"
+#define SOUND_HOLD                                                                                 \
+    "(" RUN_AND_SINCE                                                                              \
+    " AND typeof(rank) = 'integer' AND rank BETWEEN -1 AND 4294967295" AMOUNT("cpu")               \
+        AMOUNT("memory") AMOUNT("tpu") " AND typeof(gpus) = 'integer')"
 
-static int prepare(struct ledger *ledger, const char *sql, sqlite3_stmt **out, struct error *err) {
-    int code = sqlite3_prepare_v2(ledger->db, sql, -1, out, NULL);
+static_assert(HOLD_OF_SEVERAL == -1, "the least rank of SOUND_HOLD");
 
-    return code == SQLITE_OK ? 0 : fail(ledger, code, err);
-}
-
-/* Runs a statement that gives no rows, and ends it. */
-static int finish(struct ledger *ledger, sqlite3_stmt *statement, struct error *err) {
-    int code = sqlite3_step(statement);
-    int status = code == SQLITE_DONE ? 0 : fail(ledger, code, err);
-
-    sqlite3_finalize(statement);
-    return status;
-}
+/* ---- times ---- */
 
 /* What `since` is in the tables. A row counts only within its boot, and on this clock nobody can
  * make it older or younger. */
@@ -167,17 +129,26 @@ static double on_our_clock(double since) {
 
 /* ---- opening ---- */
 
-static int read_version(struct ledger *ledger, int *out, struct error *err) {
-    sqlite3_stmt *statement;
-    int code;
+int ledger_check_tables(struct database *database, int *version, struct error *err) {
+    struct database_tables expected[2];
+    int found;
 
-    if (prepare(ledger, "PRAGMA user_version", &statement, err))
+    if (database_version(database, &found, err))
         return -1;
-    code = sqlite3_step(statement);
-    if (code == SQLITE_ROW)
-        *out = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    return code == SQLITE_ROW ? 0 : fail(ledger, code, err);
+    if (found < 0)
+        return database_reject(database, err, "its version is %d", found);
+    if (found > LEDGER_VERSION)
+        return error_set(err, ERROR_INVALID,
+                         "the ledger '%.150s' was made by a newer myelin (version %d, this one "
+                         "knows %d): use that one, or another MYELIN_HOME; 'myelin reindex' puts "
+                         "it aside and makes one of this version",
+                         database->path, found, LEDGER_VERSION);
+    expected[0] = tables[found];
+    expected[1] = models_tables;
+    if (database_check_schema(database, expected, found == 0 ? 1 : 2, err))
+        return -1;
+    *version = found;
+    return 0;
 }
 
 /* Inside a transaction: nobody else does the same. A new one is never empty while runs go on: the
@@ -187,32 +158,38 @@ static int migrate(struct ledger *ledger, struct error *err) {
     bool is_new;
     int version;
 
-    if (read_version(ledger, &version, err))
+    if (ledger_check_tables(&ledger->database, &version, err))
         return -1;
     is_new = version == 0;
     for (; version < LEDGER_VERSION; version++)
-        if (execute(ledger, migrations[version], err))
+        if (database_execute(&ledger->database, migrations[version], err))
             return -1;
     if (is_new && ledger_rebuild(ledger, err))
         return -1;
     snprintf(set, sizeof set, "PRAGMA user_version = %d", version);
-    return execute(ledger, set, err);
+    return database_execute(&ledger->database, set, err);
+}
+
+/* Version and schema of one moment: another process may be making the tables. */
+static int look_at_tables(struct ledger *ledger, int *version, struct error *err) {
+    int status;
+
+    if (database_execute(&ledger->database, "BEGIN", err))
+        return -1;
+    status = ledger_check_tables(&ledger->database, version, err);
+    ledger_rollback(ledger);
+    return status;
 }
 
 static int bring_up_to_date(struct ledger *ledger, struct error *err) {
     int version;
 
-    if (read_version(ledger, &version, err))
+    if (look_at_tables(ledger, &version, err))
         return -1;
-    if (version > LEDGER_VERSION)
-        return error_set(err, ERROR_INVALID,
-                         "the ledger '%.150s' was made by a newer myelin (version %d, this one "
-                         "knows %d): use that one, or another MYELIN_HOME; 'myelin reindex' puts "
-                         "it aside and makes one of this version",
-                         ledger->path, version, LEDGER_VERSION);
     if (version == LEDGER_VERSION)
         return 0;
-    if (execute(ledger, "PRAGMA journal_mode = WAL", err) || ledger_begin(ledger, err))
+    if (database_execute(&ledger->database, "PRAGMA journal_mode = WAL", err) ||
+        database_execute(&ledger->database, "BEGIN IMMEDIATE", err))
         return -1;
     if (migrate(ledger, err) || ledger_commit(ledger, err)) {
         ledger_rollback(ledger);
@@ -231,50 +208,28 @@ static bool has_no_room(const char *home) {
 
 /* In a home that can only be read, or is full, SQLite cannot put its lock file beside the ledger.
  * One that was closed whole, without changes of its own in a -wal, is read as it is. */
-static bool can_only_be_read(const struct ledger *ledger) {
+static bool can_only_be_read(const char *home, const char *path) {
     char wal[PATH_MAX + 8];
 
-    snprintf(wal, sizeof wal, "%s-wal", ledger->path);
+    snprintf(wal, sizeof wal, "%s-wal", path);
     return access(wal, F_OK) < 0 &&
-           (faccessat(AT_FDCWD, ledger->home, W_OK, AT_EACCESS) < 0 || has_no_room(ledger->home));
+           (faccessat(AT_FDCWD, home, W_OK, AT_EACCESS) < 0 || has_no_room(home));
 }
 
-/* "file:/home/a%20b/myelin.db?immutable=1" */
-static int open_unchanging(struct ledger *ledger) {
-    char uri[3 * PATH_MAX + 32] = "file:";
-    size_t n = strlen(uri);
-
-    for (const char *p = ledger->path; *p; p++)
-        n += (size_t)snprintf(uri + n, sizeof uri - n,
-                              isalnum((unsigned char)*p) || strchr("/._-", *p) ? "%c" : "%%%02x",
-                              (unsigned char)*p);
-    snprintf(uri + n, sizeof uri - n, "?immutable=1");
-    return sqlite3_open_v2(uri, &ledger->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
-}
-
-static int open_database(struct ledger *ledger, enum ledger_manner manner, int busy_ms,
+static int open_database(struct ledger *ledger, enum database_mode mode, int busy_ms,
                          struct error *err) {
-    int flags = SQLITE_OPEN_READWRITE | (manner == LEDGER_TO_WRITE ? SQLITE_OPEN_CREATE : 0);
-    int code;
-
-    if (manner == LEDGER_TO_WRITE)
-        shared_prepare_database(ledger->home, ledger->path);
-    code = manner == LEDGER_TO_LOOK && can_only_be_read(ledger)
-               ? open_unchanging(ledger)
-               : sqlite3_open_v2(ledger->path, &ledger->db, flags, NULL);
-    if (code != SQLITE_OK)
-        return fail(ledger, code, err);
-    sqlite3_extended_result_codes(ledger->db, 1);
-    sqlite3_busy_timeout(ledger->db, busy_ms);
+    if (database_open(&ledger->database, ledger->home, &database_ledger, mode, busy_ms, err))
+        return -1;
     /* A crash of the machine ends every run and with it every reservation: no need to wait for
      * the disk at each commit. */
-    if (execute(ledger, "PRAGMA synchronous = NORMAL", err))
+    if (database_execute(&ledger->database, "PRAGMA synchronous = NORMAL", err))
         return -1;
     return bring_up_to_date(ledger, err);
 }
 
 int ledger_open(const char *home, enum ledger_manner manner, int busy_ms, struct ledger **out,
                 struct error *err) {
+    enum database_mode mode = DATABASE_CREATE;
     struct ledger *ledger;
     struct statfs fs;
     struct stat st;
@@ -282,7 +237,10 @@ int ledger_open(const char *home, enum ledger_manner manner, int busy_ms, struct
 
     if (snprintf(path, sizeof path, "%s/myelin.db", home) >= (int)sizeof path)
         return error_set(err, ERROR_INVALID, "the path of the home is too long");
-    if (manner == LEDGER_TO_LOOK && (stat(path, &st) < 0 || st.st_size == 0)) {
+    if (manner == LEDGER_TO_LOOK)
+        mode = can_only_be_read(home, path) ? DATABASE_UNCHANGED : DATABASE_EXISTING;
+    if (manner == LEDGER_TO_LOOK &&
+        (lstat(path, &st) < 0 || (S_ISREG(st.st_mode) && st.st_size == 0))) {
         *out = NULL;
         return 0;
     }
@@ -293,10 +251,9 @@ int ledger_open(const char *home, enum ledger_manner manner, int busy_ms, struct
     ledger = calloc(1, sizeof *ledger);
     if (!ledger || !(ledger->home = strdup(home)))
         abort();
-    memcpy(ledger->path, path, sizeof path);
     host_name(ledger->host);
     boot_id(ledger->boot);
-    if (open_database(ledger, manner, busy_ms, err)) {
+    if (open_database(ledger, mode, busy_ms, err)) {
         ledger_close(ledger);
         return -1;
     }
@@ -307,7 +264,7 @@ int ledger_open(const char *home, enum ledger_manner manner, int busy_ms, struct
 void ledger_close(struct ledger *ledger) {
     if (!ledger)
         return;
-    sqlite3_close(ledger->db);
+    database_close(&ledger->database);
     free(ledger->home);
     free(ledger);
 }
@@ -315,25 +272,45 @@ void ledger_close(struct ledger *ledger) {
 bool ledger_was_moved(struct ledger *ledger) {
     int moved = 0;
 
-    return sqlite3_file_control(ledger->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+    if (database_is_lost(&ledger->database))
+        return true;
+    return sqlite3_file_control(ledger->database.db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) ==
+               SQLITE_OK &&
            moved;
 }
 
 void ledger_set_busy(struct ledger *ledger, int busy_ms) {
-    sqlite3_busy_timeout(ledger->db, busy_ms);
+    sqlite3_busy_timeout(ledger->database.db, busy_ms);
+}
+
+/* The schema is checked in each transaction: another process may change it at any time. */
+static int check_current(struct ledger *ledger, struct error *err) {
+    int version;
+
+    if (ledger_check_tables(&ledger->database, &version, err))
+        return -1;
+    return version == LEDGER_VERSION
+               ? 0
+               : database_reject(&ledger->database, err, "its version became %d", version);
 }
 
 int ledger_begin(struct ledger *ledger, struct error *err) {
-    return execute(ledger, "BEGIN IMMEDIATE", err);
+    if (database_execute(&ledger->database, "BEGIN IMMEDIATE", err))
+        return -1;
+    if (check_current(ledger, err)) {
+        ledger_rollback(ledger);
+        return -1;
+    }
+    return 0;
 }
 
 int ledger_commit(struct ledger *ledger, struct error *err) {
-    return execute(ledger, "COMMIT", err);
+    return database_execute(&ledger->database, "COMMIT", err);
 }
 
 void ledger_rollback(struct ledger *ledger) {
-    if (!sqlite3_get_autocommit(ledger->db))
-        sqlite3_exec(ledger->db, "ROLLBACK", NULL, NULL, NULL);
+    if (!sqlite3_get_autocommit(ledger->database.db))
+        sqlite3_exec(ledger->database.db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 /* ---- writing ---- */
@@ -355,10 +332,10 @@ int ledger_forget(struct ledger *ledger, uint64_t run, struct error *err) {
     sqlite3_stmt *statement;
 
     for (size_t i = 0; i < ARRAY_LEN(sql); i++) {
-        if (prepare(ledger, sql[i], &statement, err))
+        if (database_prepare(&ledger->database, sql[i], &statement, err))
             return -1;
         sqlite3_bind_int64(statement, 1, (sqlite3_int64)run);
-        if (finish(ledger, statement, err))
+        if (database_finish(&ledger->database, statement, err))
             return -1;
     }
     return 0;
@@ -366,6 +343,23 @@ int ledger_forget(struct ledger *ledger, uint64_t run, struct error *err) {
 
 static bool has_no_owner(const char *home, uint64_t run) {
     return !ledger_run_lives(home, run);
+}
+
+static int delete_own(struct ledger *ledger, const char *sql, struct error *err) {
+    sqlite3_stmt *statement;
+
+    if (database_prepare(&ledger->database, sql, &statement, err))
+        return -1;
+    sqlite3_bind_text(statement, 1, ledger->host, -1, SQLITE_STATIC);
+    return database_finish(&ledger->database, statement, err);
+}
+
+static int delete_unsound(struct ledger *ledger, struct error *err) {
+    return delete_own(ledger, "DELETE FROM queue WHERE host = ?1 AND NOT " SOUND_WAIT, err) ||
+                   delete_own(ledger,
+                              "DELETE FROM reservations WHERE host = ?1 AND NOT " SOUND_HOLD, err)
+               ? -1
+               : 0;
 }
 
 int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *err) {
@@ -378,7 +372,7 @@ int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *e
 
     if (!is_over)
         is_over = has_no_owner;
-    if (prepare(ledger, sql, &statement, err))
+    if (delete_unsound(ledger, err) || database_prepare(&ledger->database, sql, &statement, err))
         return -1;
     sqlite3_bind_text(statement, 1, ledger->host, -1, SQLITE_STATIC);
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -390,7 +384,7 @@ int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *e
     }
     sqlite3_finalize(statement);
     if (code != SQLITE_DONE)
-        status = fail(ledger, code, err);
+        status = database_fail(&ledger->database, code, err);
     for (size_t i = 0; status == 0 && i < gone.len; i++)
         status = ledger_forget(ledger, gone.items[i], err);
     VEC_RELEASE(&gone);
@@ -403,14 +397,15 @@ static int enter_since(struct ledger *ledger, uint64_t run, const struct demand 
     sqlite3_stmt *statement;
 
     if (demand_write(demand, &text, err) || ledger_forget(ledger, run, err) ||
-        prepare(ledger, "INSERT INTO queue VALUES (?1, ?2, ?3, ?4, ?5)", &statement, err))
+        database_prepare(&ledger->database, "INSERT INTO queue VALUES (?1, ?2, ?3, ?4, ?5)",
+                         &statement, err))
         return -1;
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)run);
     sqlite3_bind_text(statement, 2, ledger->host, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 3, ledger->boot, -1, SQLITE_STATIC);
     sqlite3_bind_double(statement, 4, since);
     sqlite3_bind_text(statement, 5, text.data, (int)text.len, SQLITE_STATIC);
-    return finish(ledger, statement, err);
+    return database_finish(&ledger->database, statement, err);
 }
 
 int ledger_enter(struct ledger *ledger, uint64_t run, const struct demand *demand,
@@ -422,8 +417,10 @@ static int insert_hold(struct ledger *ledger, uint64_t run, const struct hold *h
                        struct error *err) {
     sqlite3_stmt *statement;
 
-    if (prepare(ledger, "INSERT INTO reservations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                &statement, err))
+    if (database_prepare(
+            &ledger->database,
+            "INSERT INTO reservations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", &statement,
+            err))
         return -1;
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)run);
     sqlite3_bind_int64(statement, 2, hold->rank);
@@ -436,7 +433,7 @@ static int insert_hold(struct ledger *ledger, uint64_t run, const struct hold *h
     sqlite3_bind_int64(statement, 9, (sqlite3_int64)hold->gpus);
     if (cpus_count(&hold->cpus) > 0)
         sqlite3_bind_blob(statement, 10, hold->cpus.words, sizeof hold->cpus.words, SQLITE_STATIC);
-    return finish(ledger, statement, err);
+    return database_finish(&ledger->database, statement, err);
 }
 
 static int reserve_since(struct ledger *ledger, uint64_t run, const struct hold *holds, size_t n,
@@ -455,15 +452,6 @@ int ledger_reserve(struct ledger *ledger, uint64_t run, const struct hold *holds
 }
 
 /* ---- making it again ---- */
-
-static int delete_own(struct ledger *ledger, const char *sql, struct error *err) {
-    sqlite3_stmt *statement;
-
-    if (prepare(ledger, sql, &statement, err))
-        return -1;
-    sqlite3_bind_text(statement, 1, ledger->host, -1, SQLITE_STATIC);
-    return finish(ledger, statement, err);
-}
 
 /* Whether a run without an owner may have left processes: it died in this boot without an end, or
  * with one that tells of some. Who settles looks closer, and takes it out where there are none. */
@@ -514,68 +502,83 @@ int ledger_rebuild(struct ledger *ledger, struct error *err) {
 
 static int read_queue(struct ledger *ledger, struct ledger_view *view, struct error *err) {
     sqlite3_stmt *statement;
+    size_t n_bytes = 0;
     int code;
 
-    if (prepare(ledger, "SELECT run, since, demand FROM queue WHERE host = ?1 ORDER BY run",
-                &statement, err))
+    if (database_prepare(&ledger->database,
+                         "SELECT run, since, demand FROM queue WHERE host = ?1 AND " SOUND_WAIT
+                         " ORDER BY run",
+                         &statement, err))
         return -1;
     sqlite3_bind_text(statement, 1, ledger->host, -1, SQLITE_STATIC);
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        const char *text = (const char *)sqlite3_column_text(statement, 2);
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW && n_bytes <= DEMANDS_MOST &&
+           view->queue.len <= ROWS_MOST) {
+        const char *text = database_text(statement, 2, DEMAND_TEXT_MOST);
         struct ledger_wait row = { .run = (uint64_t)sqlite3_column_int64(statement, 0),
                                    .since = on_the_wall(sqlite3_column_double(statement, 1)) };
+        struct error ignored;
 
-        if (demand_read(text ? text : "", &view->arena, &row.demand, err)) {
-            sqlite3_finalize(statement);
-            return error_wrap(err, "the ledger '%.200s', run %" PRIu64, ledger->path, row.run);
-        }
-        *VEC_PUSH(&view->queue) = row;
+        n_bytes += text ? strlen(text) : 0;
+        /* A run whose row does not count enters the queue again. */
+        if (text && demand_read(text, &view->arena, &row.demand, &ignored) == 0)
+            *VEC_PUSH(&view->queue) = row;
     }
     sqlite3_finalize(statement);
-    return code == SQLITE_DONE ? 0 : fail(ledger, code, err);
+    if (code == SQLITE_ROW)
+        return database_reject(&ledger->database, err, "its queue is too long");
+    return code == SQLITE_DONE ? 0 : database_fail(&ledger->database, code, err);
+}
+
+static struct hold hold_of(sqlite3_stmt *statement) {
+    struct hold hold = {
+        .run = (uint64_t)sqlite3_column_int64(statement, 0),
+        .rank = sqlite3_column_int64(statement, 1),
+        .since = on_the_wall(sqlite3_column_double(statement, 2)),
+        .gpus = (gpu_set)sqlite3_column_int64(statement, 6),
+    };
+    const void *cpus = sqlite3_column_blob(statement, 7);
+
+    hold.amount[RESOURCE_CPU] = sqlite3_column_int64(statement, 3);
+    hold.amount[RESOURCE_MEMORY] = sqlite3_column_int64(statement, 4);
+    hold.amount[RESOURCE_TPU] = sqlite3_column_int64(statement, 5);
+    hold.amount[RESOURCE_GPU] = (milli)__builtin_popcountll(hold.gpus) * 1000;
+    if (cpus && sqlite3_column_bytes(statement, 7) == (int)sizeof hold.cpus.words)
+        memcpy(hold.cpus.words, cpus, sizeof hold.cpus.words);
+    return hold;
 }
 
 static int read_holds(struct ledger *ledger, struct ledger_view *view, struct error *err) {
     sqlite3_stmt *statement;
     int code;
 
-    if (prepare(ledger,
-                "SELECT run, rank, since, cpu, memory, tpu, gpus, cpus FROM reservations"
-                " WHERE host = ?1 ORDER BY run, rank",
-                &statement, err))
+    if (database_prepare(&ledger->database,
+                         "SELECT run, rank, since, cpu, memory, tpu, gpus, cpus FROM reservations"
+                         " WHERE host = ?1 AND " SOUND_HOLD " ORDER BY run, rank",
+                         &statement, err))
         return -1;
     sqlite3_bind_text(statement, 1, ledger->host, -1, SQLITE_STATIC);
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        struct hold *hold = VEC_PUSH(&view->holds);
-
-        *hold = (struct hold){
-            .run = (uint64_t)sqlite3_column_int64(statement, 0),
-            .rank = sqlite3_column_int64(statement, 1),
-            .since = on_the_wall(sqlite3_column_double(statement, 2)),
-            .gpus = (gpu_set)sqlite3_column_int64(statement, 6),
-        };
-        hold->amount[RESOURCE_CPU] = sqlite3_column_int64(statement, 3);
-        hold->amount[RESOURCE_MEMORY] = sqlite3_column_int64(statement, 4);
-        hold->amount[RESOURCE_TPU] = sqlite3_column_int64(statement, 5);
-        hold->amount[RESOURCE_GPU] = (milli)__builtin_popcountll(hold->gpus) * 1000;
-        if (sqlite3_column_bytes(statement, 7) == (int)sizeof hold->cpus.words)
-            memcpy(hold->cpus.words, sqlite3_column_blob(statement, 7), sizeof hold->cpus.words);
-    }
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW && view->holds.len < ROWS_MOST)
+        *VEC_PUSH(&view->holds) = hold_of(statement);
     sqlite3_finalize(statement);
-    return code == SQLITE_DONE ? 0 : fail(ledger, code, err);
+    if (code == SQLITE_ROW)
+        return database_reject(&ledger->database, err, "it has too many reservations");
+    return code == SQLITE_DONE ? 0 : database_fail(&ledger->database, code, err);
 }
 
 int ledger_read(struct ledger *ledger, struct ledger_view *view, struct error *err) {
-    const bool is_alone = ledger && sqlite3_get_autocommit(ledger->db);
+    const bool is_alone = ledger && sqlite3_get_autocommit(ledger->database.db);
     int status;
 
     *view = (struct ledger_view){ 0 };
     if (!ledger)
         return 0;
     /* Both tables at one moment: a run moves from one to the other. */
-    if (is_alone && execute(ledger, "BEGIN", err))
+    if (is_alone && database_execute(&ledger->database, "BEGIN", err))
         return -1;
-    status = read_queue(ledger, view, err) || read_holds(ledger, view, err) ? -1 : 0;
+    status = (is_alone && check_current(ledger, err)) || read_queue(ledger, view, err) ||
+                     read_holds(ledger, view, err)
+                 ? -1
+                 : 0;
     if (is_alone)
         ledger_rollback(ledger);
     if (status)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ledger of a home, $MYELIN_HOME/myelin.db: which runs wait, in which order, and which run
- * holds what of which machine. The only user of SQLite.
+ * holds what of which machine.
  *
  * The order of the queue is that of run ids, which is the order in which runs were made.
  *
@@ -22,6 +22,7 @@
 
 #include "base/vec.h"
 #include "model/demand.h"
+#include "store/database.h"
 #include "store/rundir.h"
 
 struct ledger;
@@ -39,19 +40,23 @@ void ledger_close(struct ledger *ledger); /* NULL is nothing */
 /* Changes what was said when it was opened. */
 void ledger_set_busy(struct ledger *ledger, int busy_ms);
 
-/* Whether the file that is open is not the ledger any more: somebody put it aside. Whoever keeps
+/* Whether the file that is open is not the ledger any more: somebody put it aside, or cut its -shm
+ * short. Whoever keeps
  * one open asks inside each transaction, and opens it again then. */
 bool ledger_was_moved(struct ledger *ledger);
 
 /* Adds to ERROR_UNAVAILABLE which process is in the way, where the kernel tells. */
 void ledger_blame(const char *home, struct error *err);
 
-/* For the other tables of the same file (models.h), which have their own versions: the database,
- * and what SQLite says as a sentence with a way out. */
-struct sqlite3 *ledger_database(struct ledger *ledger);
-int ledger_fail(const struct ledger *ledger, int code, struct error *err);
+/* For the other tables of the same file (models.h), which have their own versions. */
+struct database *ledger_database(struct ledger *ledger);
 
-/* A transaction for writing: no other writer is between these two. */
+/* Checks that version and schema are those of a ledger, maybe with models, that this myelin can
+ * read. Version 0 is an empty one. */
+MUST_CHECK int ledger_check_tables(struct database *database, int *version, struct error *err);
+
+/* A transaction for writing: no other writer is between these two. Fails if the schema is not that
+ * of a ledger any more. */
 MUST_CHECK int ledger_begin(struct ledger *ledger, struct error *err);
 MUST_CHECK int ledger_commit(struct ledger *ledger, struct error *err);
 void ledger_rollback(struct ledger *ledger);
@@ -59,7 +64,8 @@ void ledger_rollback(struct ledger *ledger);
 /* Whether a run does not use anything any more; NULL: it is over when it has no owner. */
 typedef bool (*ledger_is_over)(const char *home, uint64_t run);
 
-/* Takes out the rows of this host whose run is over. Inside a transaction. */
+/* Takes out the rows of this host whose run is over, and those that no myelin has written. Inside a
+ * transaction. */
 MUST_CHECK int ledger_settle(struct ledger *ledger, ledger_is_over is_over, struct error *err);
 
 /* Replaces the rows of this host by what living runs claim, and those that died without a word and
@@ -89,7 +95,8 @@ struct ledger_view {
     VEC(struct hold) holds;        /* by run, then rank; machine is 0 */
 };
 
-/* Fills in a zeroed or released view. It may show rows that ledger_settle would take out. */
+/* Fills in a zeroed or released view. It may show runs that ledger_settle would take out. Rows that
+ * no myelin has written, whoever wrote them, are left out. */
 MUST_CHECK int ledger_read(struct ledger *ledger, struct ledger_view *view, struct error *err);
 void ledger_view_release(struct ledger_view *view);
 

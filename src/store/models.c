@@ -9,32 +9,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "store/artifact.h"
 #include "store/journal.h"
 #include "store/models_dump.h"
 
 enum {
     BUSY_MS = 5000,
-    VERSION = 1 /* of the tables */
+    VERSION = 1, /* of the tables */
+    ROWS_MOST = 10 * 1000 * 1000,
 };
 
 struct models {
     struct ledger *ledger;
-    sqlite3 *db;
+    struct database *database;
     char *home;
 };
 
 /* Has its own version: the tables of the ledger come and go without these. */
-static const char schema[] =
-    "CREATE TABLE models_schema (version INTEGER NOT NULL);"
+static const char *const schema[] = {
+    "CREATE TABLE models_schema (version INTEGER NOT NULL)",
     "CREATE TABLE models (name TEXT NOT NULL, version INTEGER NOT NULL, run INTEGER NOT NULL,"
     " path TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL, files INTEGER NOT NULL,"
-    " PRIMARY KEY (name, version), UNIQUE (name, run)) WITHOUT ROWID;"
-    "CREATE INDEX models_by_run ON models (run);"
-    "CREATE TABLE models_last (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;"
+    " PRIMARY KEY (name, version), UNIQUE (name, run)) WITHOUT ROWID",
+    "CREATE INDEX models_by_run ON models (run)",
+    "CREATE TABLE models_last (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE models_aliases (name TEXT NOT NULL, alias TEXT NOT NULL,"
-    " version INTEGER NOT NULL, PRIMARY KEY (name, alias)) WITHOUT ROWID;"
-    "CREATE TABLE models_looked (run INTEGER PRIMARY KEY);";
+    " version INTEGER NOT NULL, PRIMARY KEY (name, alias)) WITHOUT ROWID",
+    "CREATE TABLE models_looked (run INTEGER PRIMARY KEY)",
+};
+
+const struct database_tables models_tables = { .sql = schema,
+                                               .n = ARRAY_LEN(schema),
+                                               .is_optional = true };
 
 static const char drop[] = "DROP TABLE IF EXISTS models_schema; DROP TABLE IF EXISTS models;"
                            "DROP TABLE IF EXISTS models_last; DROP TABLE IF EXISTS models_aliases;"
@@ -42,57 +49,46 @@ static const char drop[] = "DROP TABLE IF EXISTS models_schema; DROP TABLE IF EX
 
 /* ---- statements ---- */
 
-static int fail(const struct models *models, int code, struct error *err) {
-    return ledger_fail(models->ledger, code, err);
-}
-
-static int execute(struct models *models, const char *sql, struct error *err) {
-    int code = sqlite3_exec(models->db, sql, NULL, NULL, NULL);
-
-    return code == SQLITE_OK ? 0 : fail(models, code, err);
-}
-
 /* Prepares with a name as ?1 and a number as ?2; a statement may be without either. */
 static int prepare(struct models *models, const char *sql, const char *name, int64_t number,
                    sqlite3_stmt **out, struct error *err) {
-    int code = sqlite3_prepare_v2(models->db, sql, -1, out, NULL);
-
-    if (code != SQLITE_OK)
-        return fail(models, code, err);
+    if (database_prepare(models->database, sql, out, err))
+        return -1;
     sqlite3_bind_text(*out, 1, name, -1, SQLITE_TRANSIENT);
     if (sqlite3_bind_parameter_count(*out) > 1)
         sqlite3_bind_int64(*out, 2, number);
     return 0;
 }
 
-static int finish(struct models *models, sqlite3_stmt *statement, struct error *err) {
-    int code = sqlite3_step(statement);
-    int status = code == SQLITE_DONE ? 0 : fail(models, code, err);
-
-    sqlite3_finalize(statement);
-    return status;
+static int refuse_row(struct models *models, const char *table, struct error *err) {
+    return database_reject(models->database, err, "a row of its table '%s' makes no sense", table);
 }
 
-/* The first column of the first row; 0 for none. */
+/* A number from 0 to `most`, the first column of the first row; 0 for none. */
 static int ask(struct models *models, const char *sql, const char *name, int64_t number,
-               int64_t *out, struct error *err) {
+               int64_t most, int64_t *out, struct error *err) {
     sqlite3_stmt *statement;
-    int code;
+    int code, status = 0;
 
     if (prepare(models, sql, name, number, &statement, err))
         return -1;
     code = sqlite3_step(statement);
-    *out = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    *out = 0;
+    if (code == SQLITE_ROW && !database_integer(statement, 0, 0, most, out))
+        status = refuse_row(models, "models", err);
+    else if (code != SQLITE_ROW && code != SQLITE_DONE)
+        status = database_fail(models->database, code, err);
     sqlite3_finalize(statement);
-    return code == SQLITE_ROW || code == SQLITE_DONE ? 0 : fail(models, code, err);
+    return status;
 }
 
 static int change(struct models *models, const char *sql, const char *name, int64_t number,
                   struct error *err) {
     sqlite3_stmt *statement;
 
-    return prepare(models, sql, name, number, &statement, err) ? -1
-                                                               : finish(models, statement, err);
+    return prepare(models, sql, name, number, &statement, err)
+               ? -1
+               : database_finish(models->database, statement, err);
 }
 
 /* ---- versions ---- */
@@ -109,7 +105,7 @@ static int insert(struct models *models, const struct model_row *row, int64_t ve
     sqlite3_bind_text(statement, 5, row->sha256, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 6, (sqlite3_int64)row->size);
     sqlite3_bind_int64(statement, 7, (sqlite3_int64)row->files);
-    return finish(models, statement, err);
+    return database_finish(models->database, statement, err);
 }
 
 static int raise_last(struct models *models, const char *name, int64_t version, struct error *err) {
@@ -120,23 +116,31 @@ static int raise_last(struct models *models, const char *name, int64_t version, 
 }
 
 int models_last(struct models *models, const char *name, int64_t *out, struct error *err) {
-    return ask(models, "SELECT version FROM models_last WHERE name = ?1", name, 0, out, err);
+    return ask(models, "SELECT version FROM models_last WHERE name = ?1", name, 0,
+               MODEL_VERSION_MOST, out, err);
 }
 
 int models_assign(struct models *models, const struct model_row *row, int64_t *version,
                   struct error *err) {
     int64_t has, taken = 1, last, given = row->version;
 
-    if (model_name_check(row->name, err) ||
-        ask(models, "SELECT version FROM models WHERE name = ?1 AND run = ?2", row->name,
-            (int64_t)row->run, &has, err) ||
+    if (model_name_check(row->name, err))
+        return -1;
+    if (!model_row_is_sound(row))
+        return error_set(err, ERROR_INVALID, "the path or the hash of the model '%.130s' is none",
+                         row->name);
+    if (ask(models, "SELECT version FROM models WHERE name = ?1 AND run = ?2", row->name,
+            (int64_t)row->run, MODEL_VERSION_MOST, &has, err) ||
         models_last(models, row->name, &last, err) ||
         ask(models, "SELECT count(*) FROM models WHERE name = ?1 AND version = ?2", row->name,
-            given, &taken, err))
+            given, 1, &taken, err))
         return -1;
     if (has == 0) {
-        if (given < 1 || given > INT32_MAX || taken)
+        if (given < 1 || given > MODEL_VERSION_MOST || taken)
             given = last + 1;
+        if (given > MODEL_VERSION_MOST)
+            return error_set(err, ERROR_EXHAUSTED, "the model '%.130s' has no versions left",
+                             row->name);
         if (insert(models, row, given, err) || raise_last(models, row->name, given, err))
             return -1;
     }
@@ -160,7 +164,7 @@ static int restore_one(void *context, const struct models_fact *fact, struct err
                 fact->name, fact->version, &statement, err))
         return -1;
     sqlite3_bind_text(statement, 3, fact->alias, -1, SQLITE_STATIC);
-    return finish(models, statement, err);
+    return database_finish(models->database, statement, err);
 }
 
 /* Whether the journal may tell of artifacts: most tell of none, and need not be parsed. */
@@ -197,7 +201,7 @@ static int adopt_run(struct models *models, unsigned long id, struct error *err)
                                        .size = artifact->size,
                                        .files = artifact->files };
 
-        if (row.version > 0 && row.sha256 && model_name_check(row.name, &ignored) == 0)
+        if (row.version > 0 && row.sha256 && model_row_is_sound(&row))
             status = models_assign(models, &row, &version, err);
     }
     record_release(&record);
@@ -209,8 +213,10 @@ static int fill(struct models *models, struct error *err) {
     unsigned long *ids;
     size_t n;
 
-    if (execute(models, schema, err) ||
-        change(models, "INSERT INTO models_schema VALUES (?2)", NULL, VERSION, err) ||
+    for (size_t i = 0; i < ARRAY_LEN(schema); i++)
+        if (database_execute(models->database, schema[i], err))
+            return -1;
+    if (change(models, "INSERT INTO models_schema VALUES (?2)", NULL, VERSION, err) ||
         models_dump_read(models->home, restore_one, models, err) ||
         rundir_list(models->home, &arena, &ids, &n, err))
         return -1;
@@ -227,11 +233,11 @@ static int read_version(struct models *models, int64_t *out, struct error *err) 
 
     *out = 0;
     if (ask(models, "SELECT count(*) FROM sqlite_master WHERE name = ?1", "models_schema", 0,
-            &there, err))
+            INT32_MAX, &there, err))
         return -1;
     if (!there)
         return 0;
-    return ask(models, "SELECT version FROM models_schema", NULL, 0, out, err);
+    return ask(models, "SELECT version FROM models_schema", NULL, 0, INT32_MAX, out, err);
 }
 
 static int make_tables(struct models *models, struct error *err) {
@@ -268,8 +274,10 @@ static int open_ledger(const char *home, enum ledger_manner manner, struct model
     struct models *models;
     struct ledger *ledger;
 
-    if (ledger_open(home, manner, BUSY_MS, &ledger, err))
+    if (ledger_open(home, manner, BUSY_MS, &ledger, err)) {
+        ledger_blame(home, err);
         return -1;
+    }
     *out = NULL;
     if (!ledger)
         return 0;
@@ -277,9 +285,9 @@ static int open_ledger(const char *home, enum ledger_manner manner, struct model
     if (!models || !(models->home = strdup(home)))
         abort();
     models->ledger = ledger;
-    models->db = ledger_database(ledger);
+    models->database = ledger_database(ledger);
     /* Unlike a reservation an alias outlives the machine's crash. */
-    sqlite3_exec(models->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+    sqlite3_exec(models->database->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
     *out = models;
     return 0;
 }
@@ -314,11 +322,36 @@ void models_close(struct models *models) {
 /* ---- transactions and the dump ---- */
 
 int models_begin(struct models *models, struct error *err) {
-    return ledger_begin(models->ledger, err);
+    if (ledger_begin(models->ledger, err) == 0)
+        return 0;
+    ledger_blame(models->home, err);
+    return -1;
 }
 
 void models_rollback(struct models *models) {
     ledger_rollback(models->ledger);
+}
+
+/* One row of the dump. False: no myelin has written it, so it does not count. */
+static bool read_fact(sqlite3_stmt *statement, struct arena *arena, struct models_fact *out) {
+    const char *name = database_text(statement, 0, MODEL_NAME_MOST);
+    const char *alias = database_text(statement, 2, MODEL_ALIAS_MOST);
+    struct error ignored;
+
+    *out = (struct models_fact){ 0 };
+    if (!name || model_name_check(name, &ignored) ||
+        !database_integer(statement, 1, 1, MODEL_VERSION_MOST, &out->version) ||
+        (sqlite3_column_type(statement, 2) != SQLITE_NULL && !alias) ||
+        (alias && model_alias_check(alias, &ignored)))
+        return false;
+    out->name = arena_text(arena, name, strlen(name));
+    out->alias = alias ? arena_text(arena, alias, strlen(alias)) : NULL;
+    return true;
+}
+
+/* The dump is a list of names, each with its aliases: an alias without its name has no place. */
+static bool may_follow(const struct models_fact *fact, const struct models_fact *before) {
+    return !fact->alias || (before && strcmp(before->name, fact->name) == 0);
 }
 
 static int write_dump(struct models *models, struct error *err) {
@@ -332,18 +365,16 @@ static int write_dump(struct models *models, struct error *err) {
 
     if (prepare(models, sql, NULL, 0, &statement, err))
         return -1;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(statement, 0);
-        const char *alias = (const char *)sqlite3_column_text(statement, 2);
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW && facts.len < ROWS_MOST) {
+        struct models_fact fact;
 
-        *VEC_PUSH(&facts) =
-            (struct models_fact){ .name = arena_printf(&arena, "%s", name),
-                                  .alias = alias ? arena_printf(&arena, "%s", alias) : NULL,
-                                  .version = sqlite3_column_int64(statement, 1) };
+        if (read_fact(statement, &arena, &fact) &&
+            may_follow(&fact, facts.len ? &facts.items[facts.len - 1] : NULL))
+            *VEC_PUSH(&facts) = fact;
     }
     sqlite3_finalize(statement);
     status = code == SQLITE_DONE ? models_dump_write(models->home, facts.items, facts.len, err)
-                                 : fail(models, code, err);
+                                 : database_fail(models->database, code, err);
     VEC_RELEASE(&facts);
     return status;
 }
@@ -352,9 +383,25 @@ int models_commit(struct models *models, struct error *err) {
     return write_dump(models, err) || ledger_commit(models->ledger, err) ? -1 : 0;
 }
 
+/* If the tables cannot be read, the dump that there is counts. */
+static int keep_dump(struct models *models, struct error *err) {
+    int64_t version;
+
+    if (read_version(models, &version, err) == 0 &&
+        (version != VERSION || write_dump(models, err) == 0))
+        return 0;
+    return models->database->is_damaged ? 0 : -1;
+}
+
+static int make_anew(struct models *models, struct error *err) {
+    return keep_dump(models, err) || database_execute(models->database, drop, err) ||
+                   fill(models, err) || models_commit(models, err)
+               ? -1
+               : 0;
+}
+
 int models_rebuild(const char *home, struct error *err) {
     struct models *models;
-    int64_t version;
     int status = -1;
 
     if (open_ledger(home, LEDGER_TO_LOOK, &models, err))
@@ -362,12 +409,7 @@ int models_rebuild(const char *home, struct error *err) {
     if (!models)
         return 0;
     if (ledger_begin(models->ledger, err) == 0) {
-        status = read_version(models, &version, err) ||
-                         (version == VERSION && write_dump(models, err)) ||
-                         execute(models, drop, err) || fill(models, err) ||
-                         models_commit(models, err)
-                     ? -1
-                     : 0;
+        status = make_anew(models, err);
         if (status)
             models_rollback(models);
     }
@@ -381,32 +423,49 @@ static int read_aliases(struct models *models, struct model_row *row, struct are
                         struct error *err) {
     VEC(const char *) found = { 0 };
     sqlite3_stmt *statement;
+    struct error ignored;
     int code;
 
     if (prepare(models,
                 "SELECT alias FROM models_aliases WHERE name = ?1 AND version = ?2 ORDER BY alias",
                 row->name, row->version, &statement, err))
         return -1;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW)
-        *VEC_PUSH(&found) =
-            arena_printf(arena, "%s", (const char *)sqlite3_column_text(statement, 0));
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW && found.len < ROWS_MOST) {
+        const char *alias = database_text(statement, 0, MODEL_ALIAS_MOST);
+
+        if (alias && model_alias_check(alias, &ignored) == 0)
+            *VEC_PUSH(&found) = arena_text(arena, alias, strlen(alias));
+    }
     sqlite3_finalize(statement);
     *VEC_PUSH(&found) = NULL;
     row->aliases = arena_copy(arena, found.items, found.len * sizeof *found.items);
     VEC_RELEASE(&found);
-    return code == SQLITE_DONE ? 0 : fail(models, code, err);
+    if (code == SQLITE_ROW)
+        return refuse_row(models, "models_aliases", err);
+    return code == SQLITE_DONE ? 0 : database_fail(models->database, code, err);
 }
 
-static struct model_row row_of(sqlite3_stmt *statement, struct arena *arena) {
-    return (struct model_row){
-        .name = arena_printf(arena, "%s", (const char *)sqlite3_column_text(statement, 0)),
-        .version = sqlite3_column_int64(statement, 1),
-        .run = (uint64_t)sqlite3_column_int64(statement, 2),
-        .path = arena_printf(arena, "%s", (const char *)sqlite3_column_text(statement, 3)),
-        .sha256 = arena_printf(arena, "%s", (const char *)sqlite3_column_text(statement, 4)),
-        .size = (uint64_t)sqlite3_column_int64(statement, 5),
-        .files = (uint64_t)sqlite3_column_int64(statement, 6),
-    };
+/* False: no myelin has written it, so it does not count. */
+static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct model_row *out) {
+    const char *name = database_text(statement, 0, MODEL_NAME_MOST);
+    const char *path = database_text(statement, 3, PATH_MAX);
+    const char *sha256 = database_text(statement, 4, SHA256_TEXT);
+    int64_t run, size, files;
+
+    *out = (struct model_row){ .name = name, .path = path, .sha256 = sha256 };
+    if (!name || !path || !sha256 ||
+        !database_integer(statement, 1, 1, MODEL_VERSION_MOST, &out->version) ||
+        !database_integer(statement, 2, 1, DATABASE_RUN_MOST, &run) ||
+        !database_integer(statement, 5, 0, INT64_MAX, &size) ||
+        !database_integer(statement, 6, 0, INT64_MAX, &files) || !model_row_is_sound(out))
+        return false;
+    out->name = arena_text(arena, name, strlen(name));
+    out->path = arena_text(arena, path, strlen(path));
+    out->sha256 = arena_text(arena, sha256, strlen(sha256));
+    out->run = (uint64_t)run;
+    out->size = (uint64_t)size;
+    out->files = (uint64_t)files;
+    return true;
 }
 
 int models_list(struct models *models, const char *name, struct arena *arena,
@@ -421,10 +480,16 @@ int models_list(struct models *models, const char *name, struct arena *arena,
                     " WHERE ?1 IS NULL OR name = ?1 ORDER BY name, version DESC",
                     name, 0, &statement, err))
             return -1;
-        while ((code = sqlite3_step(statement)) == SQLITE_ROW)
-            *VEC_PUSH(&rows) = row_of(statement, arena);
+        while ((code = sqlite3_step(statement)) == SQLITE_ROW && rows.len < ROWS_MOST) {
+            struct model_row row;
+
+            if (read_row(statement, arena, &row))
+                *VEC_PUSH(&rows) = row;
+        }
         sqlite3_finalize(statement);
-        status = code == SQLITE_DONE ? 0 : fail(models, code, err);
+        status = code == SQLITE_ROW    ? refuse_row(models, "models", err)
+                 : code == SQLITE_DONE ? 0
+                                       : database_fail(models->database, code, err);
     }
     for (size_t i = 0; status == 0 && i < rows.len; i++)
         status = read_aliases(models, &rows.items[i], arena, err);
@@ -446,7 +511,7 @@ static int write_alias(struct models *models, const struct model_row *row, const
 
     /* Its run may have been removed since it was looked up. */
     if (ask(models, "SELECT count(*) FROM models WHERE name = ?1 AND version = ?2", row->name,
-            row->version, &exists, err))
+            row->version, 1, &exists, err))
         return -1;
     if (!exists)
         return error_set(err, ERROR_NOT_FOUND, "%.200s:%" PRId64 " was removed meanwhile",
@@ -458,10 +523,12 @@ static int write_alias(struct models *models, const struct model_row *row, const
         return -1;
     sqlite3_bind_text(statement, 3, alias, -1, SQLITE_STATIC);
     code = sqlite3_step(statement);
-    *before = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    *before = 0;
+    if (code == SQLITE_ROW && !database_integer(statement, 0, 1, MODEL_VERSION_MOST, before))
+        *before = 0; /* it is replaced */
     sqlite3_finalize(statement);
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-        return fail(models, code, err);
+        return database_fail(models->database, code, err);
     return restore_one(
         models, &(struct models_fact){ .name = row->name, .alias = alias, .version = row->version },
         err);
@@ -490,9 +557,9 @@ static int delete_alias(struct models *models, const struct model_row *row, cons
                 row->name, row->version, &statement, err))
         return -1;
     sqlite3_bind_text(statement, 3, alias, -1, SQLITE_STATIC);
-    if (finish(models, statement, err))
+    if (database_finish(models->database, statement, err))
         return -1;
-    if (sqlite3_changes(models->db) == 0)
+    if (sqlite3_changes(models->database->db) == 0)
         return error_set(err, ERROR_NOT_FOUND, "%.200s:%" PRId64 " has no alias '%.100s'",
                          row->name, row->version, alias);
     return 0;
@@ -523,17 +590,21 @@ static int check_unaliased(struct models *models, uint64_t run, struct error *er
         return -1;
     code = sqlite3_step(statement);
     if (code == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(statement, 0);
-        const char *alias = (const char *)sqlite3_column_text(statement, 2);
-        const int64_t version = sqlite3_column_int64(statement, 1);
+        const char *name = database_text(statement, 0, MODEL_NAME_MOST);
+        const char *alias = database_text(statement, 2, MODEL_ALIAS_MOST);
+        int64_t version;
 
-        status = error_set(err, ERROR_CONFLICT,
-                           "run %" PRIu64 " has the model %s:%" PRId64 ", which is '%s': give that "
-                           "alias to another version, or take it away ('myelin model alias "
-                           "%s:%" PRId64 " %s --remove'), then remove the run",
-                           run, name, version, alias, name, version, alias);
+        if (!name || !alias || !database_integer(statement, 1, 1, MODEL_VERSION_MOST, &version))
+            status = refuse_row(models, "models", err);
+        else
+            status =
+                error_set(err, ERROR_CONFLICT,
+                          "run %" PRIu64 " has the model %s:%" PRId64 ", which is '%s': give that "
+                          "alias to another version, or take it away ('myelin model alias "
+                          "%s:%" PRId64 " %s --remove'), then remove the run",
+                          run, name, version, alias, name, version, alias);
     } else if (code != SQLITE_DONE) {
-        status = fail(models, code, err);
+        status = database_fail(models->database, code, err);
     }
     sqlite3_finalize(statement);
     return status;
@@ -571,10 +642,16 @@ int models_looked(struct models *models, struct arena *arena, uint64_t **runs, s
 
     if (prepare(models, "SELECT run FROM models_looked ORDER BY run", NULL, 0, &statement, err))
         return -1;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW)
-        *VEC_PUSH(&found) = (uint64_t)sqlite3_column_int64(statement, 0);
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW && found.len < ROWS_MOST) {
+        int64_t run;
+
+        if (database_integer(statement, 0, 1, DATABASE_RUN_MOST, &run))
+            *VEC_PUSH(&found) = (uint64_t)run;
+    }
     sqlite3_finalize(statement);
-    status = code == SQLITE_DONE ? 0 : fail(models, code, err);
+    status = code == SQLITE_ROW    ? refuse_row(models, "models_looked", err)
+             : code == SQLITE_DONE ? 0
+                                   : database_fail(models->database, code, err);
     if (status == 0) {
         *runs = arena_copy(arena, found.items, found.len * sizeof *found.items);
         *n = found.len;

@@ -22,6 +22,9 @@
 
 struct models;
 
+/* The tables of models, which a ledger has or does not have. */
+extern const struct database_tables models_tables;
+
 struct model_row {
     const char *name;
     int64_t version; /* from 1 */
@@ -31,6 +34,12 @@ struct model_row {
     uint64_t size, files;
     const char **aliases; /* by name, ended by NULL */
 };
+
+enum { MODEL_NAME_MOST = 128, MODEL_ALIAS_MOST = 64, MODEL_VERSION_MOST = 2147483647 };
+
+/* Whether name, path and hash are such as we write: the path stays below the outputs, the hash is
+ * 64 digits. */
+bool model_row_is_sound(const struct model_row *row);
 
 MUST_CHECK int model_name_check(const char *name, struct error *err);
 MUST_CHECK int model_alias_check(const char *alias, struct error *err);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -61,24 +62,57 @@ static int make_text(struct buf *text, const struct models_fact *facts, size_t n
     return json_finish(&json, err);
 }
 
+/* Writes all of a file that is open, and closes it. */
+static int fill_file(int fd, const struct buf *text) {
+    int status = fd < 0 || file_write_all(fd, text->data, text->len) ? -1 : fsync(fd);
+
+    if (fd >= 0 && close(fd) < 0)
+        status = -1;
+    return status;
+}
+
+/* Another member of a shared home may have put a link or a FIFO there: the file is made by us. */
+static int replace(const char *home, const char *part, const char *path, const struct buf *text) {
+    unlink(part);
+    return fill_file(shared_open(home, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                 SHARED_TO_WRITE, 0666),
+                     text) ||
+                   rename(part, path)
+               ? -1
+               : 0;
+}
+
+/* In a home with the sticky bit the file of another user can be written, but not replaced. A crash
+ * in between loses nothing: the database still has it all, and the next change writes it again. */
+static int overwrite(const char *path, const struct buf *text) {
+    const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) == 0)
+        return fill_file(fd, text);
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
 int models_dump_write(const char *home, const struct models_fact *facts, size_t n,
                       struct error *err) {
     AUTO(buf) text = BUF_INIT(DUMP_MOST);
     char path[PATH_MAX], part[PATH_MAX];
-    int fd, status;
 
     if (path_of(home, "", path, err) || path_of(home, ".new", part, err) ||
         make_text(&text, facts, n, err))
         return -1;
-    fd = shared_open(home, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, SHARED_TO_WRITE, 0666);
-    status = fd < 0 || file_write_all(fd, text.data, text.len) ? -1 : fsync(fd);
-    if (fd >= 0 && close(fd) < 0)
-        status = -1;
-    if (status == 0)
-        status = rename(part, path);
-    if (status)
-        return error_set_errno(err, errno, "cannot write '%.300s'", path);
-    return 0;
+    if (replace(home, part, path, &text) == 0)
+        return 0;
+    if ((errno == EPERM || errno == EACCES || errno == EEXIST) && overwrite(path, &text) == 0) {
+        unlink(part);
+        return 0;
+    }
+    return error_set_errno(err, errno, "cannot write '%.300s', which belongs to %s", path,
+                           file_owner(path).text);
 }
 
 /* ---- reading ---- */
@@ -132,20 +166,44 @@ int models_dump_parse(const char *text, size_t n, models_take take, void *contex
     return 0;
 }
 
+/* Another user may have put a link or a FIFO there: neither is followed or waited for. No file is
+ * an empty text. */
+static int read_text(const char *path, struct buf *out, bool *is_there, struct error *err) {
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char piece[4096];
+    struct stat st;
+    ssize_t n = -1;
+    int status = 0;
+
+    *is_there = fd >= 0 || errno != ENOENT;
+    if (!*is_there)
+        return 0;
+    if (fd < 0 && errno != ELOOP)
+        return error_set_errno(err, errno, "cannot read '%.300s'", path);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        if (fd >= 0)
+            close(fd);
+        return error_set(err, ERROR_INVALID,
+                         "'%.200s', which belongs to %s, is not a regular file: remove it to go on "
+                         "without the aliases",
+                         path, file_owner(path).text);
+    }
+    while (status == 0 && (n = read(fd, piece, sizeof piece)) > 0)
+        status = buf_append(out, piece, (size_t)n, err);
+    if (status == 0 && n < 0)
+        status = error_set_errno(err, errno, "cannot read '%.300s'", path);
+    close(fd);
+    return status;
+}
+
 int models_dump_read(const char *home, models_take take, void *context, struct error *err) {
     AUTO(buf) text = BUF_INIT(DUMP_MOST);
     char path[PATH_MAX];
-    struct error why;
+    bool is_there;
 
-    if (path_of(home, "", path, err))
+    if (path_of(home, "", path, err) || read_text(path, &text, &is_there, err))
         return -1;
-    if (file_read(path, &text, &why)) {
-        if (why.code == ERROR_NOT_FOUND)
-            return 0;
-        *err = why;
-        return -1;
-    }
-    if (models_dump_parse(text.data, text.len, take, context, err))
+    if (is_there && models_dump_parse(text.data, text.len, take, context, err))
         return error_wrap(err,
                           "'%.200s' cannot be used; mend it, or move it away to go on without "
                           "the aliases",

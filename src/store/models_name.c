@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "store/models.h"
-
-enum { NAME_MOST = 128, ALIAS_MOST = 64 };
 
 int model_name_check(const char *name, struct error *err) {
     const size_t n = strlen(name);
-    bool is_good = n > 0 && n <= NAME_MOST;
+    bool is_good = n > 0 && n <= MODEL_NAME_MOST;
 
     for (size_t i = 0; is_good && i < n; i++)
         is_good = (unsigned char)name[i] > ' ' && name[i] != ':' && name[i] != 0x7f;
@@ -19,13 +18,13 @@ int model_name_check(const char *name, struct error *err) {
         return error_set(err, ERROR_INVALID,
                          "'%.130s' cannot be the name of a model: it is at most %d bytes, without "
                          "blanks and ':'",
-                         name, NAME_MOST);
+                         name, MODEL_NAME_MOST);
     return 0;
 }
 
 int model_alias_check(const char *alias, struct error *err) {
     const size_t n = strlen(alias);
-    bool is_good = n > 0 && n <= ALIAS_MOST && isalpha((unsigned char)alias[0]);
+    bool is_good = n > 0 && n <= MODEL_ALIAS_MOST && isalpha((unsigned char)alias[0]);
 
     for (size_t i = 0; is_good && i < n; i++)
         is_good = isalnum((unsigned char)alias[i]) || strchr("._-", alias[i]);
@@ -33,12 +32,31 @@ int model_alias_check(const char *alias, struct error *err) {
         return error_set(err, ERROR_INVALID,
                          "'%.70s' cannot be an alias: it is letters, digits, '.', '_' and '-', "
                          "begins with a letter, and is at most %d long",
-                         alias, ALIAS_MOST);
+                         alias, MODEL_ALIAS_MOST);
     if (strcmp(alias, "latest") == 0)
         return error_set(err, ERROR_INVALID,
                          "'latest' is the newest version by itself: it cannot "
                          "be given to one");
     return 0;
+}
+
+static bool is_below_outputs(const char *path) {
+    if (path[0] == '\0' || path[0] == '/')
+        return false;
+    for (const char *part = path; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strcmp(part, "..") == 0 || strncmp(part, "../", 3) == 0)
+            return false;
+    }
+    return true;
+}
+
+bool model_row_is_sound(const struct model_row *row) {
+    struct error ignored;
+
+    return model_name_check(row->name, &ignored) == 0 && is_below_outputs(row->path) &&
+           strlen(row->sha256) == SHA256_TEXT - 1 &&
+           strspn(row->sha256, "0123456789abcdef") == SHA256_TEXT - 1;
 }
 
 /* Whether a version is what stands after the colon; NULL: nothing does. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -32,39 +31,24 @@ static void ask(sqlite3 *db, const char *sql, char *out, size_t size, int *code)
     sqlite3_finalize(statement);
 }
 
-/* Whether the tables are those that this version knows. */
-static bool has_tables(sqlite3 *db) {
-    static const char *const sql[] = {
-        "SELECT run, host, boot, since, demand FROM queue LIMIT 0",
-        "SELECT run, rank, host, boot, since, cpu, memory, tpu, gpus, cpus FROM reservations LIMIT "
-        "0",
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(sql); i++)
-        if (sqlite3_exec(db, sql[i], NULL, NULL, NULL) != SQLITE_OK)
-            return false;
-    return true;
-}
-
-static enum ledger_health judge(sqlite3 *db, struct reindexed *out) {
+static enum ledger_health judge(struct database *database, struct reindexed *out) {
     char text[sizeof out->why];
+    struct error err;
     int code, version;
 
-    ask(db, "PRAGMA quick_check(1)", text, sizeof text, &code);
+    ask(database->db, "PRAGMA quick_check(1)", text, sizeof text, &code);
     if (code != SQLITE_OK || strcmp(text, "ok") != 0) {
-        snprintf(out->why, sizeof out->why, "%s", code == SQLITE_OK ? text : sqlite3_errmsg(db));
+        snprintf(out->why, sizeof out->why, "%s",
+                 code == SQLITE_OK ? text : sqlite3_errmsg(database->db));
         return LEDGER_DAMAGED;
     }
-    ask(db, "PRAGMA user_version", text, sizeof text, &code);
-    version = atoi(text);
-    if (version < 0 || version > LEDGER_VERSION) {
+    if (database_version(database, &version, &err) || version < 0 || version > LEDGER_VERSION) {
         snprintf(out->why, sizeof out->why, "its version is %d, this myelin makes %d", version,
                  LEDGER_VERSION);
         return LEDGER_FOREIGN;
     }
     /* One that was made a moment ago has no tables yet. */
-    ask(db, "SELECT count(*) FROM sqlite_master", text, sizeof text, &code);
-    if (version == 0 ? strcmp(text, "0") != 0 : version == LEDGER_VERSION && !has_tables(db)) {
+    if (ledger_check_tables(database, &version, &err)) {
         snprintf(out->why, sizeof out->why, "its tables are not those of a ledger");
         return LEDGER_FOREIGN;
     }
@@ -79,11 +63,8 @@ static bool is_free(const char *path) {
     return lstat(path, &st) < 0 && errno == ENOENT;
 }
 
-/* The parts are renamed before the file itself: a new ledger must not find the changes that belong
- * to the old one. */
 static int put_aside(const char *path, struct reindexed *out, struct error *err) {
-    static const char *const parts[] = { "-wal", "-shm", "" };
-    char from[PATH_MAX + 8], to[PATH_MAX + 8];
+    char from[PATH_MAX + 16], to[PATH_MAX + 16];
 
     for (int i = 1; i <= ASIDE_MOST; i++) {
         if (snprintf(out->aside, sizeof out->aside, "%s.old.%d", path, i) >= (int)sizeof out->aside)
@@ -91,42 +72,62 @@ static int put_aside(const char *path, struct reindexed *out, struct error *err)
         if (is_free(out->aside))
             break;
     }
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        snprintf(from, sizeof from, "%s%s", path, parts[i]);
-        snprintf(to, sizeof to, "%s%s", out->aside, parts[i]);
+    for (size_t i = 0; i < DATABASE_FILES; i++) {
+        snprintf(from, sizeof from, "%s%s", path, database_suffixes[i]);
+        snprintf(to, sizeof to, "%s%s", out->aside, database_suffixes[i]);
         if (rename(from, to) < 0 && errno != ENOENT)
             return error_set_errno(err, errno, "cannot put '%.300s' aside", from);
     }
     return 0;
 }
 
-/* With the ledger locked as far as it can be: nobody reserves in it while it is put aside. */
-static int examine(const char *path, struct reindexed *out, struct error *err) {
-    sqlite3 *db = NULL;
-    int status = 0, code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
+/* Opens the ledger and locks it as far as possible: no run reserves in it while it is put aside.
+ * Returns 0 also if it turned out to be damaged, which *out then says. */
+static int lock(const char *home, struct database *database, struct reindexed *out,
+                struct error *err) {
+    struct error why;
 
-    if (code == SQLITE_OK) {
-        sqlite3_busy_timeout(db, BUSY_MS);
-        /* What it is named now may be another's when it is closed. */
-        sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-        code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    out->health = LEDGER_SOUND;
+    if (database_open(database, home, &database_ledger, DATABASE_EXISTING, BUSY_MS, &why) == 0) {
+        /* By the time that it is closed, its name may belong to another. */
+        sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        if (database_execute(database, "BEGIN IMMEDIATE", &why) == 0)
+            return 0;
     }
-    if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED) {
-        status = error_set(err, ERROR_UNAVAILABLE, "the ledger '%.200s' is in use by others", path);
-    } else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-        out->health = LEDGER_DAMAGED;
-        snprintf(out->why, sizeof out->why, "%s", sqlite3_errmsg(db));
-    } else if (code != SQLITE_OK) {
-        status = error_set(err, ERROR_DENIED,
-                           "cannot open the ledger '%.200s' (%.80s): make it and its directory "
-                           "writable, or set MYELIN_HOME",
-                           path, sqlite3_errmsg(db));
-    } else {
-        out->health = judge(db, out);
+    if (!database->is_damaged) {
+        *err = why;
+        return -1;
     }
+    out->health = LEDGER_DAMAGED;
+    snprintf(out->why, sizeof out->why, "%s",
+             database->db ? sqlite3_errmsg(database->db)
+                          : "one of its files is not a regular file");
+    return 0;
+}
+
+/* In a home with the sticky bit the ledger and its -wal may belong to two members, and then neither
+ * can rename both. Each of them can empty it in place. */
+static int replace(const char *home, const char *path, struct database *database,
+                   struct reindexed *out, struct error *err) {
+    struct error ignored;
+
+    if (database_check_replaceable(home, &database_ledger, err) == 0)
+        return put_aside(path, out, err);
+    if (!database->db)
+        return -1;
+    sqlite3_exec(database->db, "ROLLBACK", NULL, NULL, NULL);
+    return database_reset(database, &ignored);
+}
+
+static int examine(const char *home, const char *path, struct reindexed *out, struct error *err) {
+    struct database database = { 0 };
+    int status = lock(home, &database, out, err);
+
+    if (status == 0 && out->health == LEDGER_SOUND)
+        out->health = judge(&database, out);
     if (status == 0 && out->health != LEDGER_SOUND)
-        status = put_aside(path, out, err);
-    sqlite3_close(db);
+        status = replace(home, path, &database, out, err);
+    database_close(&database);
     return status;
 }
 
@@ -161,11 +162,19 @@ static int fill(const char *home, struct reindexed *out, struct error *err) {
     return status;
 }
 
+/* Whether there is a ledger, or something beside its name that keeps one from being made. */
+static bool has_files(const char *path) {
+    struct error ignored;
+    struct stat st;
+
+    return (lstat(path, &st) == 0 && st.st_size > 0) ||
+           database_check_files(&database_ledger, path, &ignored);
+}
+
 int reindex(const char *home, struct reindexed *out, struct error *err) {
     struct reindexed done = { .health = LEDGER_MISSING };
     char path[PATH_MAX];
     struct statfs fs;
-    struct stat st;
 
     if (snprintf(path, sizeof path, "%s/myelin.db", home) >= (int)sizeof path)
         return error_set(err, ERROR_INVALID, "the path of the home is too long");
@@ -173,8 +182,8 @@ int reindex(const char *home, struct reindexed *out, struct error *err) {
         return error_set_errno(err, errno, "there is no home '%.300s'", home);
     if (ledger_check_filesystem(home, (long)fs.f_type, err))
         return -1;
-    if ((stat(path, &st) == 0 && st.st_size > 0 && examine(path, &done, err)) ||
-        fill(home, &done, err) || models_rebuild(home, err)) {
+    if ((has_files(path) && examine(home, path, &done, err)) || fill(home, &done, err) ||
+        models_rebuild(home, err)) {
         ledger_blame(home, err);
         return -1;
     }

@@ -2,8 +2,8 @@
 /*
  * Makes again what a home derives from its runs: the ledger, from the journals of living runs, the
  * versions of models (models.h), and the id that the next run gets. A ledger that cannot be used is
- * put aside under another name, with what belongs to it, and is never deleted. Runs that go on keep
- * what they hold.
+ * put aside under another name, with what belongs to it. If other users own its files, so that this
+ * process may not rename them, it is emptied in place. Runs that go on keep what they hold.
  */
 #ifndef STORE_REINDEX_H
 #define STORE_REINDEX_H
@@ -22,7 +22,7 @@ enum ledger_health {
 struct reindexed {
     enum ledger_health health;
     char why[128];        /* what is wrong with it, if it was put aside */
-    char aside[PATH_MAX]; /* what it is called now, likewise */
+    char aside[PATH_MAX]; /* what it is called now, likewise; "": it was emptied in place */
     size_t n_waiting, n_holding;
     unsigned long next_id;
 };

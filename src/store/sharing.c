@@ -24,6 +24,12 @@ static bool find_mode(const char *home, enum sharing sharing, mode_t *out) {
     return true;
 }
 
+bool home_is_shared(const char *home) {
+    mode_t ignored;
+
+    return find_mode(home, SHARED_TO_READ, &ignored);
+}
+
 /* A directory passes its group on by itself (setgid). */
 int shared_mkdir(const char *home, const char *path, enum sharing sharing, mode_t usual) {
     mode_t mode, before;
@@ -82,13 +88,13 @@ struct user_text user_text(uid_t user) {
     return out;
 }
 
-/* ---- whether a shared home is safe ---- */
-
-bool home_is_shared(const char *home) {
+struct user_text file_owner(const char *path) {
     struct stat st;
 
-    return stat(home, &st) == 0 && (st.st_mode & OTHERS_WRITE);
+    return lstat(path, &st) < 0 ? (struct user_text){ "another user" } : user_text(st.st_uid);
 }
+
+/* ---- whether a shared home is safe ---- */
 
 int home_check_maker(const char *home, struct error *err) {
     const struct group *group;

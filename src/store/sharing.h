@@ -29,6 +29,7 @@ enum sharing {
     SHARED_TO_READ,
 };
 
+/* Whether others may write to the home. */
 bool home_is_shared(const char *home);
 
 /* Fails with ERROR_DENIED, and says how to mend it, if the home is shared and not safe. `runs` is
@@ -55,5 +56,7 @@ struct user_text {
     char text[64];
 };
 struct user_text user_text(uid_t user);
+/* Who owns a file; of a link its own owner. */
+struct user_text file_owner(const char *path);
 
 #endif

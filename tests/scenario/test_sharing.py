@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sharing import NOGROUP, Person, shared_home, switch_to
+from sharing import NOBODY, NOGROUP, Person, shared_home, switch_to
 from test_queue import UNTIL_GO, asking, events, statuses, wait_for_end, wait_for_status
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
@@ -70,7 +70,8 @@ def test_what_is_made_has_the_mode_of_the_home_and_a_run_is_its_owners(shared):
         return stat.S_IMODE((scenario.home / name).stat().st_mode)
 
     assert bits("runs") & 0o1777 == 0o1700 | others
-    assert {bits(name) for name in ("myelin.db", "index.db", "last-run")} == {0o600 | others & 0o66}
+    assert {bits(name) for name in ("myelin.db", "last-run")} == {0o600 | others & 0o66}
+    assert {bits(name) for name in ("index.0.db", f"index.{NOBODY}.db")} == {0o600}, "each has an index of its own"
     assert bits("runs/1") & 0o777 == 0o700 | others & 0o55
     assert bits("runs/1/lock") == bits("runs/1/public.jsonl") == 0o600 | others & 0o44
     assert bits("runs/1/events.jsonl") & 0o77 == 0, "a umask of 077 hides what the run is and says"

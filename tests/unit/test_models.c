@@ -66,6 +66,8 @@ static void it_does_not_matter_how_the_bytes_come(void **state) {
 
 /* ---- models ---- */
 
+#define A_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static int set_up(void **state) {
     struct home *home = calloc(1, sizeof *home);
 
@@ -95,7 +97,7 @@ static int64_t assign(struct models *models, const char *name, uint64_t run, int
                                    .version = wanted,
                                    .run = run,
                                    .path = "p",
-                                   .sha256 = "h",
+                                   .sha256 = A_HASH,
                                    .size = 1,
                                    .files = 1 };
     struct error err;
