@@ -4,7 +4,7 @@
 
 #include "base/vec.h"
 #include "cli/command.h"
-#include "codec/diag.h"
+#include "codec/nearest.h"
 
 struct parser {
     const struct command *command;
