@@ -197,21 +197,10 @@ static int remove_all(struct removal *r) {
     return remove_root(r);
 }
 
-/* A disk that is full of runs must not keep one from being removed: then the id may come again. */
-static void retire_id(const struct rundir *rundir) {
-    AUTO(arena) arena = ARENA_INIT;
-    struct error ignored;
-
-    if (rundir_retire(rundir_home_of(rundir, &arena), strtoul(rundir->id, NULL, 10), &ignored))
-        return;
-}
-
-int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err) {
+int remove_unbegun_run(const struct rundir *rundir, uint64_t *freed, struct error *err) {
     struct removal r = { .rundir = rundir, .err = err };
     struct stat st;
     int status;
-
-    retire_id(rundir);
 
     make_writable(AT_FDCWD, rundir->path);
     r.root = open(rundir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -224,4 +213,18 @@ int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err) 
     if (status == 0)
         *freed = r.freed;
     return status;
+}
+
+/* A disk that is full of runs must not keep one from being removed: then the id may come again. */
+static void retire_id(const struct rundir *rundir) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct error ignored;
+
+    if (rundir_retire(rundir_home_of(rundir, &arena), strtoul(rundir->id, NULL, 10), &ignored))
+        return;
+}
+
+int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err) {
+    retire_id(rundir);
+    return remove_unbegun_run(rundir, freed, err);
 }
