@@ -7,8 +7,8 @@
 
 enum {
     NAME_MAX_COMPARED = 64,
-    SHORT_NAME = 4,   /* up to so many letters, another first letter makes another word */
-    WORD_LEAST = 3,   /* letters of a word that may stand for a longer name */
+    SHORT_NAME = 4, /* up to so many letters, another first letter makes another word */
+    WORD_LEAST = 3, /* letters of a word that may stand for a longer name */
 };
 
 /* One of the two names that are compared. */
@@ -65,15 +65,25 @@ static bool starts_alike(struct name a, struct name b) {
     return lower(a.text[0]) == lower(b.text[0]) || is_swapped;
 }
 
-/* How far a name is from the typed one, twice the edits so that a name of another length comes
- * after one of the same; SIZE_MAX: too far. */
+static bool is_beginning(struct name few, struct name many) {
+    size_t i = 0;
+
+    while (i < few.n && i < many.n && lower(few.text[i]) == lower(many.text[i]))
+        i++;
+    return i == few.n;
+}
+
+/* How far a name is from the typed one: its edits, and of names with equally many, those first of
+ * which one begins the other (nam, name), then those of the same length. SIZE_MAX: too far. */
 static size_t remoteness(struct name typed, struct name name) {
     const size_t longer = typed.n > name.n ? typed.n : name.n;
     const size_t d = distance(typed, name);
 
     if (d > edits_allowed(longer) || (longer <= SHORT_NAME && !starts_alike(typed, name)))
         return SIZE_MAX;
-    return 2 * d + (typed.n != name.n);
+    if (is_beginning(typed, name) || is_beginning(name, typed))
+        return 3 * d;
+    return 3 * d + (typed.n == name.n ? 1 : 2);
 }
 
 /* ---- by words ---- */

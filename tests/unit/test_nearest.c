@@ -74,12 +74,13 @@ static void a_name_of_any_length_is_compared_without_harm(void **state) {
 
 /* What people type, the names of the kind that they meant, and what may be suggested. */
 static void a_suggestion_is_near_and_otherwise_there_is_none(void **state) {
-    static const char *const commands[] = { "run", "rm", "ps", "logs", "stop", "status", "runs", NULL };
+    static const char *const commands[] = { "run",  "rm",     "ps",   "logs",
+                                            "stop", "status", "runs", NULL };
     static const char *const fields[] = { "id",   "uuid",   "name",  "status", "owner",
-                                          "host", "reason", "tasks", NULL };
+                                          "host", "reason", "tasks", "num",    NULL };
     static const char *const params[] = { "lr", "batch_size", "epochs", "seed", NULL };
-    static const char *const options[] = { "dry-run", "stop-on-hangup", "max-processes",
-                                           "max-size", "json", NULL };
+    static const char *const options[] = { "dry-run",  "stop-on-hangup", "max-processes",
+                                           "max-size", "json",           NULL };
     static const struct {
         const char *const *names;
         const char *typed, *expected;
@@ -91,6 +92,7 @@ static void a_suggestion_is_near_and_otherwise_there_is_none(void **state) {
         { fields, "hosts", "host" },
         { fields, "lr", NULL },
         { fields, "if", NULL },
+        { fields, "nam", "name" },
         { fields, "statsu", "status" },
         { fields, "state", NULL },
         { fields, "acc", NULL },
@@ -132,7 +134,8 @@ static void a_suggestion_is_near_and_otherwise_there_is_none(void **state) {
         while (rows[i].names[n])
             n++;
         near = nearest_name(rows[i].typed, rows[i].names, n);
-        if (near != rows[i].expected && (!near || !rows[i].expected || strcmp(near, rows[i].expected)))
+        if (near != rows[i].expected &&
+            (!near || !rows[i].expected || strcmp(near, rows[i].expected)))
             fail_msg("'%s' becomes '%s', not '%s'", rows[i].typed, near ? near : "nothing",
                      rows[i].expected ? rows[i].expected : "nothing");
     }
