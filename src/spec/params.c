@@ -268,8 +268,9 @@ static struct node declared_value(struct decoder *decoder, const struct io_field
 static void refuse_undeclared(struct decoder *decoder, const struct member *param,
                               const struct node *declared) {
     const char **names = ARENA_ARRAY(decoder->arena, const char *, declared->count + 1u), *near;
-    struct diag *diag = diag_error(decoder->diags, member_place(param),
-                                   "the param `%.100s` is neither an input nor an output", param->key);
+    struct diag *diag =
+        diag_error(decoder->diags, member_place(param),
+                   "the param `%.100s` is neither an input nor an output", param->key);
 
     for (uint32_t i = 0; i < declared->count; i++)
         names[i] = declared->members[i].key;

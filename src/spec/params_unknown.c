@@ -59,7 +59,7 @@ void params_warn_unknown(struct decoder *decoder, const struct node *root, const
     static const struct node none = { .kind = NODE_MAP };
     const struct node *known = own && own->kind == NODE_MAP ? own : &none;
     struct mentions mentions = { given, node_index(decoder->arena, given),
-                                       ARENA_ARRAY(decoder->arena, bool, given->count + 1u) };
+                                 ARENA_ARRAY(decoder->arena, bool, given->count + 1u) };
     uint32_t n_known = 0;
 
     for (uint32_t i = 0; i < known->count; i++)
@@ -73,9 +73,8 @@ void params_warn_unknown(struct decoder *decoder, const struct node *root, const
     for (uint32_t i = 0; i < given->count; i++)
         if (!mentions.is_known[i]) {
             const struct member *member = &given->members[i];
-            struct diag *diag =
-                diag_warning(decoder->diags, member_place(member),
-                             "the file does not use a param `%.100s`", member->key);
+            struct diag *diag = diag_warning(decoder->diags, member_place(member),
+                                             "the file does not use a param `%.100s`", member->key);
 
             help_with_names(decoder, diag, member->key, known);
         }

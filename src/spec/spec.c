@@ -75,7 +75,8 @@ static const char *params_key(const struct node *root) {
                                                                              : "params";
 }
 
-/* Whether the file lists its params itself; then params_check refuses those that it does not list. */
+/* Whether the file lists its params itself; then params_check refuses those that it does not list.
+ */
 static bool declares(const struct node *root) {
     return node_member(root, "inputs") || node_member(root, "outputs");
 }

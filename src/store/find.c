@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "codec/json_read.h"
+#include "store/owner.h"
+#include "store/record.h"
 
 enum { FIRST_LINE_MOST = 1 << 20, PIECE = 4096, UUID_DIGITS = 32, ID_DIGITS_MOST = 9 };
 
@@ -51,6 +53,7 @@ void identify_run(const struct rundir *rundir, struct arena *arena, struct run_i
         return;
     out->uuid = node_keep_text(&node, "uuid", arena);
     out->name = node_keep_text(&node, "name", arena);
+    out->is_elsewhere = node_keep_text(&node, "backend", arena) != NULL;
 }
 
 /* ---- looking ---- */
@@ -58,6 +61,7 @@ void identify_run(const struct rundir *rundir, struct arena *arena, struct run_i
 /* What is looked for. */
 struct wanted {
     const char *text;
+    enum find_preference preference;
     char digits[UUID_DIGITS + 1]; /* as a uuid's beginning; empty: it cannot be one */
     size_t n_digits;
 };
@@ -127,11 +131,28 @@ static int say_what_was_found(const struct wanted *wanted, const struct found *f
                      found->next_uuid, found->n > 2 ? ", ..." : "");
 }
 
+/* Whether a run goes on. One that is on a cluster does so without a supervisor here too. */
+static bool goes_on(const struct rundir *rundir, const struct run_identity *identity) {
+    struct run_record record;
+    struct error err;
+    bool is_over;
+    pid_t pid;
+
+    if (owner_lives(rundir, &pid))
+        return true;
+    if (!identity->is_elsewhere || record_read(&record, rundir, &err))
+        return false;
+    is_over = state_is_final(record.state);
+    record_release(&record);
+    return !is_over;
+}
+
 /* Walks from the newest run to the oldest until the text is decided. */
 static int look_through(const char *home, const unsigned long *ids, size_t n,
                         const struct wanted *wanted, struct arena *arena, struct rundir *out,
                         struct error *err) {
     const bool is_newest = strcmp(wanted->text, "@") == 0;
+    struct rundir newest = { 0 }; /* of those that the name or @ fits */
     struct found found = { 0 };
 
     for (size_t i = n; i > 0; i--) {
@@ -144,18 +165,26 @@ static int look_through(const char *home, const unsigned long *ids, size_t n,
         if (!identity.uuid)
             continue; /* not begun, or not a run */
         if (is_newest || (identity.name && strcmp(identity.name, wanted->text) == 0)) {
-            *out = rundir;
-            return 0;
+            if (wanted->preference == FIND_NEWEST || goes_on(&rundir, &identity)) {
+                *out = rundir;
+                return 0;
+            }
+            if (!newest.path)
+                newest = rundir;
         }
         if (wanted->n_digits && strncmp(identity.uuid, wanted->digits, wanted->n_digits) == 0)
             note_uuid(&found, &rundir, identity.uuid);
     }
+    if (newest.path) {
+        *out = newest;
+        return 0;
+    }
     return say_what_was_found(wanted, &found, out, err);
 }
 
-int find_run(const char *home, const char *text, struct arena *arena, struct rundir *out,
-             struct error *err) {
-    struct wanted wanted = { .text = text };
+int find_run(const char *home, const char *text, enum find_preference preference,
+             struct arena *arena, struct rundir *out, struct error *err) {
+    struct wanted wanted = { .text = text, .preference = preference };
     unsigned long id = read_id(text), *ids;
     size_t n;
 

@@ -51,8 +51,8 @@ MUST_CHECK int template_render(const struct template_context *context, const str
                                struct node *out, struct diags *diags);
 
 /* Calls `mention` for each name in the tags of a text, also in branches that are never taken: not
- * for members, which follow a dot, but for filters and the names that a loop sets. A text that is no
- * template, or a broken one, mentions nothing. */
+ * for members, which follow a dot, but for filters and the names that a loop sets. A text that is
+ * no template, or a broken one, mentions nothing. */
 void template_mentions(const char *text, size_t n, void (*mention)(void *context, const char *name),
                        void *context);
 

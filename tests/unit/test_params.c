@@ -182,7 +182,8 @@ static void a_param_that_the_file_does_not_use_is_told_with_the_one_that_was_mea
         { "inputs: [{name: lr, is_optional: true}]\nrun: {cmd: x}\n", "lr=2", SEVERITY_ERROR, NULL,
           NULL },
         { "inputs: [{name: lr, is_optional: true}]\nrun: {cmd: x}\n", "learning_rate=2",
-          SEVERITY_ERROR, "`learning_rate` is neither an input nor an output", "did you mean `lr`?" },
+          SEVERITY_ERROR, "`learning_rate` is neither an input nor an output",
+          "did you mean `lr`?" },
         { "inputs: [{name: lr, is_optional: true}]\nrun: {cmd: x}\n", "momentum=2", SEVERITY_ERROR,
           "`momentum` is neither an input nor an output", "declare it under `inputs`" },
     };
