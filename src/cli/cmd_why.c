@@ -207,8 +207,7 @@ const struct command command_why = {
         "function that places the runs, the change included: it was tried.\n"
         "\n"
         "Without an operand it tells of every run that waits on this machine. What exists as a "
-        "file is taken as "
-        "one.\n"
+        "file, or as a directory with a polyaxonfile, is taken as one.\n"
         "\n" RUN_NAMES,
     .options = options,
     .operand_kind = ARGUMENT_FILE,
