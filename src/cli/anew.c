@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "cli/copying.h"
+#include "cli/failure.h"
 #include "cli/progress.h"
 #include "cli/runs.h"
 #include "code/restore.h"
@@ -310,7 +311,7 @@ int anew(const struct invocation *in, enum origin_manner manner) {
     if (status == 0)
         status = launch_from(&original, in, manner, &err);
     if (status < 0) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&original.arena, err.message, 0));
+        complain("%s", runs_text(&original.arena, err.message, 0));
         status = STATUS_RUN_OWN_FAILURE;
     }
     request_release(&original.request);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/takeover.h"
@@ -13,7 +14,7 @@ static int report_left(const struct rundir *rundir) {
     pid_t pid;
 
     if (!owner_lives(rundir, &pid)) {
-        fprintf(stderr, "myelin: run %s has no supervisor on this host\n", rundir->id);
+        complain("run %s has no supervisor on this host", rundir->id);
         return STATUS_RUN_OWN_FAILURE;
     }
     fprintf(stderr,
@@ -68,9 +69,9 @@ static int attach(const struct invocation *in) {
 
     if (in->n_operands != 1)
         return invocation_misuse(in, "one RUN is followed at a time; 'myelin ps' lists them");
-    if (runs_find(in->operands[0], &arena, &rundir, &err) ||
+    if (runs_find_living(in->operands[0], &arena, &rundir, &err) ||
         (status = follow(in, &rundir, &err)) < 0) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_RUN_OWN_FAILURE;
     }
     return status;
@@ -98,9 +99,9 @@ const struct command command_attach = {
                    "task, until the run is over; then reports how it ended, as `myelin run` does. "
                    "Ctrl-C ends the following and leaves the run alone. Any number of terminals "
                    "can follow one run.\n"
-                   "\n" RUN_NAMES,
+                   "\n" LIVING_RUN_NAMES,
     .options = options,
-    .examples = "myelin attach @                 # the newest run\n"
+    .examples = "myelin attach @                 # the newest run that goes on\n"
                 "myelin attach 12 --from-start   # with all that was written before\n",
     .statuses = statuses,
     .misuse_status = STATUS_RUN_OWN_FAILURE,

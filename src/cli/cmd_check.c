@@ -3,13 +3,18 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/load.h"
+#include "cli/program_note.h"
 #include "codec/json.h"
 #include "manifest/manifest.h"
 #include "plan/plan.h"
 
 static const char *shown_name(const struct loaded *loaded) {
-    return loaded->sources.list.len > 0 ? loaded->sources.list.items[0].name : NULL;
+    for (size_t i = 0; i < loaded->sources.list.len; i++)
+        if (strcmp(loaded->sources.list.items[i].name, "-P") != 0)
+            return loaded->sources.list.items[i].name;
+    return NULL;
 }
 
 static void say_valid(const struct loaded *loaded) {
@@ -34,6 +39,18 @@ static bool runs_here(const struct loaded *loaded) {
     return loaded->plan && loaded->plan->backend == BACKEND_NATIVE;
 }
 
+/* What is to be known of the file on this machine. */
+static void tell_notes(const struct loaded *loaded,
+                       void (*tell)(void *context, const char *sentence), void *context) {
+    char note[PROGRAM_NOTE_MOST];
+
+    if (!runs_here(loaded))
+        return;
+    plan_local_notes(loaded->plan, tell, context);
+    if (program_note(loaded->plan, note))
+        tell(context, note);
+}
+
 static void write_result(struct json *json, const char *file, const struct loaded *loaded) {
     json_object(json);
     json_key(json, "file");
@@ -48,8 +65,7 @@ static void write_result(struct json *json, const char *file, const struct loade
     diags_write_json(loaded->diags, &loaded->sources, json);
     json_key(json, "notes");
     json_array(json);
-    if (runs_here(loaded))
-        plan_local_notes(loaded->plan, write_note, json);
+    tell_notes(loaded, write_note, json);
     json_end(json);
     json_end(json);
 }
@@ -74,7 +90,7 @@ static int check(const struct invocation *invocation) {
     struct error err;
 
     if (as_json) {
-        json_init(&json, JSON_PRETTY, json_to_file, stdout);
+        json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
         json_array(&json);
     }
     for (size_t i = 0; i < n; i++) {
@@ -91,8 +107,7 @@ static int check(const struct invocation *invocation) {
             print_diags(&loaded);
             if (loaded.plan)
                 say_valid(&loaded);
-            if (runs_here(&loaded))
-                plan_local_notes(loaded.plan, print_note, stdout);
+            tell_notes(&loaded, print_note, stdout);
         }
         loaded_release(&loaded);
     }
@@ -123,7 +138,10 @@ const struct command command_check = {
     .summary = "check polyaxonfiles and say all that is wrong in them",
     .description = "Reads each FILE, or polyaxonfile.yml here (and the other usual names), and "
                    "prints every mistake with its place and what would be right. `-` reads "
-                   "standard input.\n"
+                   "standard input; a directory stands for the polyaxonfile in it.\n"
+                   "\n"
+                   "A param that is given with -P and that the file does not use is a warning; if "
+                   "the file declares `inputs`, it is an error.\n"
                    "\n"
                    "Several files given with -f are merged, left to right, and checked as one.",
     .options = options,

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/compare_code.h"
 #include "cli/curves.h"
+#include "cli/failure.h"
 #include "cli/found.h"
 #include "cli/runs.h"
 #include "cli/table.h"
@@ -263,7 +264,7 @@ static int print_json(const struct compared *compared, const struct rows *rows, 
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     json_key(&json, "runs");
     json_array(&json);
@@ -367,7 +368,7 @@ static int compare(const struct invocation *in) {
     if (status == 0)
         status = show(in, compared, &err);
     if (status < 0) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&compared->arena, err.message, 0));
+        complain("%s", runs_text(&compared->arena, err.message, 0));
         status = STATUS_INVALID;
     }
     for (size_t i = 0; i < compared->n; i++)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/export_archive.h"
+#include "cli/failure.h"
 #include "cli/runs.h"
 #include "track/events_export.h"
 
@@ -142,7 +143,7 @@ static int export_tensorboard(const struct invocation *in) {
         record_release(&run);
     }
     if (status) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
     return STATUS_OK;

@@ -8,6 +8,7 @@
 #include "base/tree.h"
 #include "cli/amounts.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/progress.h"
 #include "cli/removing.h"
 #include "cli/runs.h"
@@ -16,7 +17,7 @@
 #include "cli/terminal.h"
 #include "search/query.h"
 
-enum { MISTAKES_MAX = 1 << 20, NAME_SHOWN = 30 };
+enum { NAME_SHOWN = 30 };
 #define SIZE_MOST_BYTES 0x1p60
 
 /* What the command line asks for. */
@@ -88,14 +89,10 @@ static int parse_queries(const struct invocation *in, struct wishes *wishes,
 static int read_queries(const struct invocation *in, struct wishes *wishes) {
     AUTO_PTR(diags) diags = diags_new();
     AUTO(sources) sources = { 0 };
-    AUTO(buf) text = BUF_INIT(MISTAKES_MAX);
-    struct error err;
 
     if (parse_queries(in, wishes, &sources, diags) == 0)
         return 0;
-    if (diags_format(diags, &sources, terminal_colour(stderr) ? DIAG_COLOURED : DIAG_PLAIN, &text,
-                     &err) == 0)
-        fwrite(text.data, 1, text.len, stderr);
+    complain_diags(diags, &sources);
     return STATUS_MISUSE;
 }
 
@@ -107,8 +104,10 @@ static int read_rules(const struct invocation *in, struct sweep_rules *rules) {
 
     *rules = (struct sweep_rules){ .has_older = older, .has_keep = keep, .has_size = size };
     if (older && !amount_span(older, &span_us))
-        return invocation_misuse(in, "--older takes an age such as 12h, 30d or 8w, not '%s'",
-                                 older);
+        return invocation_misuse(in,
+                                 "--older takes an age with a unit, such as 12h, 30d or 8w; '%s' "
+                                 "%s",
+                                 older, amount_lacks_unit(older) ? "has none" : "is no such age");
     rules->older_s = (double)span_us / 1e6;
     errno = 0;
     if (keep)
@@ -116,7 +115,9 @@ static int read_rules(const struct invocation *in, struct sweep_rules *rules) {
     if (keep && (!keep[0] || keep[strspn(keep, "0123456789")] || errno))
         return invocation_misuse(in, "--keep takes a number of runs, not '%s'", keep);
     if (size && !amount_bytes(size, SIZE_MOST_BYTES, &rules->size))
-        return invocation_misuse(in, "--size takes bytes, or K, M, G or T of them, not '%s'", size);
+        return invocation_misuse(in,
+                                 "--size takes a size with a unit, such as 500M or 20G; '%s' %s",
+                                 size, amount_lacks_unit(size) ? "has none" : "is no such size");
     return 0;
 }
 
@@ -280,7 +281,7 @@ static void say_staying(const struct sweeping *sweeping, const struct wishes *wi
 }
 
 static void say_refused(const struct outcome *outcome, struct arena *arena) {
-    fprintf(stderr, "myelin: %s\n", runs_text(arena, outcome->err.message, 0));
+    complain("%s", runs_text(arena, outcome->err.message, 0));
 }
 
 static void say_leftovers(const struct sweeping *sweeping, const struct outcomes *outcomes,
@@ -406,7 +407,7 @@ static int print_json(const struct sweeping *sweeping, const struct outcomes *ou
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     json_key(&json, "dry_run");
     json_bool(&json, !outcomes);
@@ -445,7 +446,7 @@ static int sweep_home(const struct invocation *in, struct wishes *wishes) {
     struct error err;
 
     if (sweeping_look(&sweeping, &wishes->query, &wishes->rules, &err)) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&wishes->arena, err.message, 0));
+        complain("%s", runs_text(&wishes->arena, err.message, 0));
         sweeping_release(&sweeping);
         return STATUS_INVALID;
     }
@@ -476,11 +477,12 @@ static int gc(const struct invocation *in) {
 static const struct option options[] = {
     { .name = "older",
       .argument = "AGE",
-      .help = "remove runs that ended so long ago: 12h, 30d, 8w" },
+      .help = "remove runs that ended so long ago, with a unit: 12h, 30d, 8w" },
     { .name = "keep", .argument = "N", .help = "keep the N newest of those that are meant" },
     { .name = "size",
       .argument = "SIZE",
-      .help = "remove the oldest, until all runs together take at most 500M, 20G or so" },
+      .help = "remove the oldest, until all runs together take at most this much, with a unit: "
+              "500M, 20G" },
     { .name = "status",
       .argument = "STATUS",
       .help = "mean runs of that status alone, as failed|stopped" },

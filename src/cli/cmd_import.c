@@ -7,6 +7,7 @@
 
 #include "archive/import.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/progress.h"
 #include "cli/runs.h"
 
@@ -147,7 +148,7 @@ static int print_json(const struct parcel *parcels, size_t n) {
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < parcels[i].imports.list.len; j++)
@@ -179,7 +180,7 @@ static int import_all(const struct invocation *in, const char *home, struct parc
         if (parcel->is_imported)
             continue;
         fflush(stdout);
-        fprintf(stderr, "myelin: %s\n", runs_text(arena, parcel->err.message, 0));
+        complain("%s", runs_text(arena, parcel->err.message, 0));
         status = interrupts_came() ? STATUS_INTERRUPTED : STATUS_INVALID;
     }
     interrupts_release(&held);
@@ -197,7 +198,7 @@ static int import_command(const struct invocation *in) {
         return invocation_misuse(in,
                                  "which FILE? 'myelin export' writes them; - is standard input");
     if (runs_home(&arena, &home, &err)) {
-        fprintf(stderr, "myelin: %s\n", err.message);
+        complain("%s", err.message);
         return STATUS_INVALID;
     }
     status = import_all(in, home, parcels, &arena);

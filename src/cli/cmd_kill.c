@@ -30,9 +30,9 @@ const struct command command_kill = {
     .description =
         "Kills all tasks of each run (SIGKILL), with what they have started, and returns "
         "when the run is over. `myelin stop` lets them finish. " STOPPING_INTERRUPTED "\n"
-        "\n" RUN_NAMES,
+        "\n" LIVING_RUN_NAMES,
     .options = options,
-    .examples = "myelin kill @    # the newest run\n",
+    .examples = "myelin kill @    # the newest run that goes on\n",
     .statuses = statuses,
     .run = kill_command,
 };

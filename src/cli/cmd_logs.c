@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "cli/amounts.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/runs.h"
 #include "cli/watch.h"
 
@@ -83,8 +84,8 @@ static int read_request(const struct invocation *in, struct request *out) {
     out->is_span = since && amount_span(since, &out->since_us);
     if (since && !out->is_span && !read_time(since, &out->since_us))
         return invocation_misuse(in,
-                                 "--since takes a time span such as 10s, 5m, 2h or 1d, or a time "
-                                 "such as 2026-03-01T12:00:00, not '%s'",
+                                 "--since takes a time span with a unit, such as 10s, 5m, 2h or "
+                                 "1d, or a time such as 2026-03-01T12:00:00, not '%s'",
                                  since);
     if (tail && !read_count(tail, &out->tail))
         return invocation_misuse(in, "--tail takes a number of lines, not '%s'", tail);
@@ -321,7 +322,8 @@ static int show_run(struct view *view, const char *name, struct error *err) {
     bool *wanted;
     int status;
 
-    if (runs_find(name, &arena, &rundir, err) || runs_read(&rundir, &view->record, err))
+    if ((view->request.is_following ? runs_find_living : runs_find)(name, &arena, &rundir, err) ||
+        runs_read(&rundir, &view->record, err))
         return -1;
     view->plan = record_plan(&view->record);
     n_tasks = view->plan.n_tasks;
@@ -355,7 +357,7 @@ static int logs(const struct invocation *in) {
     view->request = request;
     status = show_run(view, in->operands[0], &err) ? STATUS_INVALID : STATUS_OK;
     if (status)
-        fprintf(stderr, "myelin: %s\n", err.message);
+        complain("%s", err.message);
     arena_release(&view->arena);
     free(view);
     return status;
@@ -387,7 +389,7 @@ const struct command command_logs = {
         "Prints the logs of a run's tasks, those of several in the order of time, each line behind "
         "the name of its task. A TASK is named as `worker.2`, by its role for all of that role, or "
         "by its rank; the log of a single task is printed as it is.\n"
-        "\n" RUN_NAMES "\n"
+        "\n" RUN_NAMES " With `-f`, the newest that is still going on comes first.\n"
         "\n"
         "Times are those at which output reached myelin, to about 20 milliseconds. A time without "
         "a zone is local; times are printed in UTC. Where output could not be kept, because the "

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/metric_rows.h"
 #include "cli/runs.h"
 #include "cli/table.h"
@@ -300,7 +301,7 @@ static int print_json(struct view *view, const struct curves *curves, struct err
     struct json json;
     int status;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     status = json_metrics(&json, curves, &view->rows, with_points, err);
     if (json_finish(&json, &unwritten) && status == 0) {
         *err = unwritten;
@@ -360,10 +361,8 @@ static int say_nothing_logged(const struct view *view) {
     if (view->wish.n_names == 0)
         fprintf(stderr, "run %s has logged no metrics\n", view->rundir.id);
     else
-        fprintf(stderr,
-                "myelin: run %s has logged nothing of that name; 'myelin metrics %s' "
-                "lists what it has\n",
-                view->rundir.id, view->rundir.id);
+        complain("run %s has logged nothing of that name; 'myelin metrics %s' lists what it has",
+                 view->rundir.id, view->rundir.id);
     return view->wish.n_names == 0 ? STATUS_OK : STATUS_INVALID;
 }
 
@@ -457,14 +456,15 @@ static int metrics_command(const struct invocation *in) {
     status = read_wishes(&view);
     if (status)
         return status;
-    if (runs_find(in->operands[0], &arena, &view.rundir, &err) ||
+    if ((invocation_has(in, "follow") ? runs_find_living : runs_find)(in->operands[0], &arena,
+                                                                      &view.rundir, &err) ||
         runs_read(&view.rundir, &view.run, &err)) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
     status = show(&view, &err);
     if (status < 0) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         status = STATUS_INVALID;
     }
     free(view.shown);

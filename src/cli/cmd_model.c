@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/copying.h"
+#include "cli/failure.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -182,7 +183,7 @@ static int print_json(const struct desk *desk, const struct model_row *row, stru
     struct json json;
     int status;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     write_json(&json, &version);
     status = json_finish(&json, err);
     version_release(&version);
@@ -203,7 +204,7 @@ static int print_list_json(const struct desk *desk, const struct model_row *rows
                            struct error *err) {
     struct json json;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     for (size_t i = 0; i < n; i++) {
         struct version version = version_of(desk, &rows[i]);
@@ -433,7 +434,7 @@ static int model(const struct invocation *in) {
         status = verb->run(&desk, &err);
     models_close(desk.models);
     if (status) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
     return STATUS_OK;

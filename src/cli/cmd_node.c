@@ -7,6 +7,7 @@
 
 #include "backend/local/topology.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
@@ -368,7 +369,7 @@ static void json_rows(struct json *json, const struct ledger_view *view) {
 static int print_json(const struct node_facts *facts, struct error *err) {
     struct json json;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     json_key(&json, "host");
     json_text(&json, facts->host);
@@ -405,7 +406,7 @@ static int node_command(const struct invocation *in) {
     int status = STATUS_OK;
 
     if (gather(&facts, &err) || (invocation_has(in, "json") && print_json(&facts, &err))) {
-        fprintf(stderr, "myelin: %s\n", err.message);
+        complain("%s", err.message);
         status = STATUS_INVALID;
     } else if (!invocation_has(in, "json")) {
         print_resources(&facts);

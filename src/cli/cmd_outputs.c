@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/copying.h"
+#include "cli/failure.h"
 #include "cli/media_rows.h"
 #include "cli/outputs_diff.h"
 #include "cli/runs.h"
@@ -18,7 +19,7 @@
 static int print_json(const struct outputs *outputs, struct error *err) {
     struct json json;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     for (size_t i = 0; i < outputs->list.len; i++) {
         const struct output *output = &outputs->list.items[i];
@@ -113,7 +114,7 @@ static int diff(const struct invocation *in, const struct outputs *outputs,
 static int print_artifacts_json(const struct artifacts *artifacts, struct error *err) {
     struct json json;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     for (size_t i = 0; i < artifacts->n; i++)
         json_artifact(&json, &artifacts->list[i]);
@@ -238,7 +239,7 @@ static int outputs_command(const struct invocation *in) {
                  : invocation_has(in, "artifacts") ? show_artifacts(in, &rundir, &arena, &err)
                                                    : list_or_copy(in, &outputs, &rundir, &err);
     if (status) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
     return STATUS_OK;

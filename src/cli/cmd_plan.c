@@ -4,7 +4,9 @@
 
 #include "backend/local/unenforced.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/load.h"
+#include "cli/program_note.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/venue.h"
@@ -141,7 +143,7 @@ static int print_task(const struct plan *plan, uint32_t rank, bool as_json, stru
         for (size_t i = 0; i < environment.len; i++)
             puts(environment.items[i]);
     if (status == 0 && as_json) {
-        json_init(&json, JSON_PRETTY, json_to_file, stdout);
+        json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
         json_object(&json);
         json_key(&json, "task");
         plan_write_task_json(plan, rank, &json);
@@ -181,17 +183,20 @@ static int show(const struct invocation *invocation, const struct plan *plan,
     }
     if (!as_json)
         return print_plan(plan, venue, err);
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     plan_write_json(plan, &json);
     return json_finish(&json, err);
 }
 
-/* The plan is the same on any machine; what this one cannot hold of it is told beside it. */
-static void tell_unenforced(const struct plan *plan) {
+/* The plan is the same on any machine; what this one lacks for it is told beside it. */
+static void tell_of_machine(const struct plan *plan) {
     const struct unenforced_text unenforced = unenforced_foresee(plan);
+    char note[PROGRAM_NOTE_MOST];
 
     if (unenforced.text[0])
         fprintf(stderr, "myelin: %s\n", unenforced.text);
+    if (program_note(plan, note))
+        fprintf(stderr, "myelin: note: %s\n", note);
 }
 
 /* The tasks are the same everywhere; only the table says what is to be known of them there. */
@@ -222,10 +227,10 @@ static int plan_command(const struct invocation *invocation) {
     if (status == 0)
         status = show(invocation, loaded.plan, &venue, &err);
     if (status && err.message[0])
-        fprintf(stderr, "myelin: %s\n", err.message);
+        complain("%s", err.message);
     if (status == 0 && loaded.plan->backend == BACKEND_NATIVE && !venue.is_chosen &&
         !invocation_has(invocation, "task"))
-        tell_unenforced(loaded.plan);
+        tell_of_machine(loaded.plan);
     venue_release(&venue);
     loaded_release(&loaded);
     return status ? STATUS_INVALID : STATUS_OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/table.h"
@@ -122,14 +123,14 @@ static int ps(const struct invocation *in) {
     if (status)
         return status;
     if (runs_home(&arena, &home, &err) || rundir_list(home, &arena, &ids, &n, &err)) {
-        fprintf(stderr, "myelin: %s\n", err.message);
+        complain("%s", err.message);
         return STATUS_INVALID;
     }
     table_init(&listing.table, ARRAY_LEN(columns));
     for (size_t i = 0; i < ARRAY_LEN(columns); i++)
         table_cell(&listing.table, "%s", columns[i]);
     if (listing.as_json) {
-        json_init(&listing.json, JSON_PRETTY, json_to_file, stdout);
+        json_init(&listing.json, JSON_PRETTY, json_to_stdout, NULL);
         json_array(&listing.json);
     }
     more = list_runs(&listing, home, ids, n, all, limit);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/found.h"
 #include "cli/runs.h"
 #include "codec/json.h"
@@ -117,7 +118,7 @@ static int print_json(const struct tally *tally, const struct reindexed *done) {
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
         json_key(&json, counts[i].key);
@@ -142,7 +143,7 @@ static int reindex_home(const struct invocation *in) {
         return invocation_misuse(in, "it takes no arguments: the home is $MYELIN_HOME");
     if (runs_home(&arena, &home, &err) || settle_all(home, &tally, &err) ||
         reindex(home, &done, &err) || index_runs(home, &tally, &err)) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
     if (invocation_has(in, "json"))

@@ -4,6 +4,7 @@
 
 #include "base/sha256.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/load.h"
 #include "cli/render_diff.h"
 #include "codec/yaml_write.h"
@@ -84,7 +85,7 @@ static void rendering_release(struct rendering *r) {
 static int print_json(const struct manifest *manifest, struct error *err) {
     struct json json;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     json_key(&json, "apiVersion");
     json_text(&json, "v1");
@@ -123,7 +124,7 @@ static int print_manifest(const struct invocation *invocation, struct rendering 
     status = invocation_has(invocation, "json") ? print_json(manifest, &err)
                                                 : print_yaml(manifest, &err);
     if (status) {
-        fprintf(stderr, "myelin: %s\n", err.message);
+        complain("%s", err.message);
         return STATUS_INVALID;
     }
     fflush(stdout); /* where both go to one place, notes stand behind the objects */
@@ -148,7 +149,7 @@ static int print_diff(const struct invocation *invocation, struct rendering *r) 
     comparison = comparison_new(&r->input);
     if (invocation_has(invocation, "json") ? render_diff_json(comparison, r->loaded.plan, &err)
                                            : render_diff_print(comparison, r->loaded.plan, &err)) {
-        fprintf(stderr, "myelin: %s\n", err.message);
+        complain("%s", err.message);
         return STATUS_INVALID;
     }
     return STATUS_OK;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/removing.h"
 #include "cli/runs.h"
 #include "cli/stopping.h"
@@ -59,7 +60,7 @@ struct target {
 };
 
 static void fail(const struct target *target, struct arena *arena) {
-    fprintf(stderr, "myelin: %s\n", runs_text(arena, target->err.message, 0));
+    complain("%s", runs_text(arena, target->err.message, 0));
 }
 
 static void remove_target(struct target *target, bool force, struct arena *arena) {
@@ -78,7 +79,7 @@ static int print_json(const struct target *targets, size_t n) {
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     for (size_t i = 0; i < n; i++) {
         const struct target *target = &targets[i];

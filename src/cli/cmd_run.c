@@ -20,6 +20,12 @@ const struct command command_run = {
         "environment that its framework expects, and prints what they write, each line behind "
         "the name of its task.\n"
         "\n"
+        "FILE is a polyaxonfile, or a directory that holds one under a usual name "
+        "(polyaxonfile.yml, "
+        "polyaxon.yml, or .yaml or .json); without FILE it is the one of the current directory. "
+        "The "
+        "tasks run in the current directory, wherever the file is.\n"
+        "\n"
         "The first task that fails stops the others: they get SIGTERM, and after the grace time "
         "SIGKILL. The report names that task, how it ended and its last lines. When the run is "
         "over nothing of it is left running, not even what the tasks detached.\n"
@@ -55,6 +61,7 @@ const struct command command_run = {
     .options = options,
     .operand_kind = ARGUMENT_FILE,
     .examples = "myelin run                            # run ./polyaxonfile.yml\n"
+                "myelin run mnist                      # run mnist/polyaxonfile.yml, from here\n"
                 "myelin run train.yml -P lr=0.1        # run with a parameter changed\n"
                 "myelin run train.yml --json 2>log     # for a script\n",
     .statuses = launch_statuses,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/found.h"
 #include "cli/metric_rows.h"
 #include "cli/runs.h"
@@ -12,7 +13,7 @@
 #include "cli/terminal.h"
 #include "search/search.h"
 
-enum { LIMIT_USUAL = 50, LIMIT_NONE = 0, MISTAKES_MAX = 1 << 20 };
+enum { LIMIT_USUAL = 50, LIMIT_NONE = 0 };
 
 static const char usual_columns[] = "id,name,status,framework,created_at,duration";
 
@@ -94,8 +95,6 @@ static int parse_wishes(const struct invocation *in, struct wishes *wishes, stru
 static int read_wishes(const struct invocation *in, struct wishes *wishes) {
     AUTO_PTR(diags) diags = diags_new();
     AUTO(sources) sources = { 0 };
-    AUTO(buf) text = BUF_INIT(MISTAKES_MAX);
-    struct error err;
     int status;
 
     wishes->limit =
@@ -110,9 +109,7 @@ static int read_wishes(const struct invocation *in, struct wishes *wishes) {
     if (status)
         return status;
     if (parse_wishes(in, wishes, &sources, diags)) {
-        if (diags_format(diags, &sources, terminal_colour(stderr) ? DIAG_COLOURED : DIAG_PLAIN,
-                         &text, &err) == 0)
-            fwrite(text.data, 1, text.len, stderr);
+        complain_diags(diags, &sources);
         return STATUS_MISUSE;
     }
     if (wishes->columns.n > TABLE_COLUMNS_MAX || wishes->columns.n == 0)
@@ -133,7 +130,7 @@ static int print_json(const struct wishes *wishes, const struct search_result *f
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
         json_key(&json, counts[i].key);
@@ -240,7 +237,7 @@ static int find_runs(const struct invocation *in, const struct wishes *wishes) {
 
     if (runs_home(&arena, &home, &err) ||
         search(home, INDEX_IN_HOME, runs_read, &wish, &found, &err)) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
     found_note_index(&found.unused);

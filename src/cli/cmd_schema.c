@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/pages.h"
 #include "spec/catalog.h"
 
@@ -13,7 +14,7 @@ static int schema(const struct invocation *invocation) {
         fields_page(stdout);
         return STATUS_OK;
     }
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     schema_write_json(&json);
     return json_finish(&json, &err) ? STATUS_INVALID : STATUS_OK;
 }

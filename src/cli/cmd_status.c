@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/history.h"
 #include "cli/media_rows.h"
 #include "cli/report.h"
@@ -253,7 +254,7 @@ static int status_command(const struct invocation *in) {
     if (in->n_operands != 1)
         return invocation_misuse(in, "one RUN is shown at a time; 'myelin ps -a' lists them");
     if (runs_find(in->operands[0], &arena, &rundir, &err) || runs_read(&rundir, &run, &err)) {
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, err.message, 0));
+        complain("%s", runs_text(&arena, err.message, 0));
         return STATUS_INVALID;
     }
     if (invocation_has(in, "json")) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/command.h"
+#include "cli/amounts.h"
 #include "cli/runs.h"
 #include "cli/stopping.h"
 #include "supervise/keeper.h"
 
+enum { TIMEOUT_MOST_S = 24 * 3600 };
+
 static int stop(const struct invocation *in) {
     struct stopping stopping = { .signal = KEEPER_STOP, .timeout_s = -1 };
-    int status = runs_read_seconds(in, "timeout", &stopping.timeout_s);
+    int status = amount_seconds(in, "timeout", TIMEOUT_MOST_S, &stopping.timeout_s);
 
     return status ? status : stopping_main(in, &stopping);
 }
@@ -33,9 +35,9 @@ const struct command command_stop = {
     .summary = "stop runs, and wait until nothing of them is left",
     .description = "Tells the tasks of each run to end (SIGTERM), kills those that are left after "
                    "the grace time, and returns when the run is over. " STOPPING_INTERRUPTED "\n"
-                   "\n" RUN_NAMES,
+                   "\n" LIVING_RUN_NAMES,
     .options = options,
-    .examples = "myelin stop @               # the newest run\n"
+    .examples = "myelin stop @               # the newest run that goes on\n"
                 "myelin stop 12 mnist        # two runs at once\n"
                 "myelin stop 12 --timeout 2  # kill what is left after two seconds\n",
     .statuses = statuses,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "codec/json.h"
 #include "shim/program.h"
 
@@ -13,7 +14,7 @@ static int version(const struct invocation *invocation) {
         printf("myelin %s\n", MYELIN_VERSION);
         return STATUS_OK;
     }
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     json_key(&json, "name");
     json_text(&json, "myelin");

@@ -6,6 +6,7 @@
 
 #include "cli/answer.h"
 #include "cli/command.h"
+#include "cli/failure.h"
 #include "cli/load.h"
 #include "cli/runs.h"
 #include "cli/venue.h"
@@ -21,11 +22,19 @@ struct telling {
 static int fail(const struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
 
-    fprintf(stderr, "myelin: %s\n", runs_text(&arena, err->message, 0));
+    complain("%s", runs_text(&arena, err->message, 0));
     return STATUS_INVALID;
 }
 
+/* With the first answer: where there is none the error is printed instead. */
+static void begin_json(struct telling *telling) {
+    json_init(&telling->json, JSON_PRETTY, json_to_stdout, NULL);
+    json_array(&telling->json);
+}
+
 static void tell(struct telling *telling, const struct answer *answer) {
+    if (telling->as_json && telling->n == 0)
+        begin_json(telling);
     telling->n++;
     if (telling->as_json)
         answer_write_json(&telling->json, &telling->answering, answer);
@@ -132,14 +141,14 @@ static int tell_of_file(struct telling *telling, const struct invocation *in, co
 
 /* Also one that is not there: runs have no such names, and who mistypes a path is told so. */
 static bool is_file(const char *text) {
-    static const char *const ends[] = { ".yml", ".yaml", ".json" };
-    const size_t n = strlen(text);
+    char found[PATH_MAX];
     struct stat st;
 
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (n > strlen(ends[i]) && strcmp(text + n - strlen(ends[i]), ends[i]) == 0)
-            return true;
-    return strchr(text, '/') || (stat(text, &st) == 0 && !S_ISDIR(st.st_mode));
+    if (load_is_name_of_file(text))
+        return true;
+    if (strchr(text, '/') || stat(text, &st) != 0)
+        return strchr(text, '/');
+    return !S_ISDIR(st.st_mode) || load_find_in(text, found);
 }
 
 /* Whether the command line speaks of a file: by its operand, or by options that only files have. */
@@ -161,12 +170,10 @@ static int why(const struct invocation *in) {
         return invocation_misuse(in, "one FILE is explained at a time, and no RUN beside it");
     if (runs_home(&arena, &home, &err))
         return fail(&err);
-    if (telling.as_json) {
-        json_init(&telling.json, JSON_PRETTY, json_to_file, stdout);
-        json_array(&telling.json);
-    }
     status = names_file(in) ? tell_of_file(&telling, in, home) : tell_of_runs(&telling, in, home);
-    if (telling.as_json) {
+    if (telling.as_json && telling.n == 0 && status == STATUS_OK)
+        begin_json(&telling);
+    if (telling.as_json && (telling.n > 0 || status == STATUS_OK)) {
         json_end(&telling.json);
         if (json_finish(&telling.json, &err))
             status = STATUS_INVALID;
@@ -200,8 +207,7 @@ const struct command command_why = {
         "function that places the runs, the change included: it was tried.\n"
         "\n"
         "Without an operand it tells of every run that waits on this machine. What exists as a "
-        "file is taken as "
-        "one.\n"
+        "file, or as a directory with a polyaxonfile, is taken as one.\n"
         "\n" RUN_NAMES,
     .options = options,
     .operand_kind = ARGUMENT_FILE,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/failure.h"
 #include "cli/pages.h"
 #include "cli/terminal.h"
 
@@ -50,7 +51,7 @@ static void hide_controls(char *text) {
 
 static int print_misuse(const struct command *command, char *message) {
     hide_controls(message);
-    fprintf(stderr, "myelin: %s\n", message);
+    complain("%s", message);
     if (command == &command_program)
         fprintf(stderr, "try 'myelin help'\n");
     else
@@ -76,8 +77,7 @@ static void apply_colour(const struct invocation *invocation) {
             terminal_choose_colour((enum colour_choice)i);
 }
 
-/* Runs one command with the words after its name. */
-static int run_command(const struct command *command, const char *const *words, size_t n) {
+static int parse_and_run(const struct command *command, const char *const *words, size_t n) {
     AUTO(arena) arena = ARENA_INIT;
     struct invocation invocation;
     struct error err;
@@ -90,6 +90,28 @@ static int run_command(const struct command *command, const char *const *words, 
         return STATUS_OK;
     }
     return command->run(&invocation);
+}
+
+/* By the words themselves: a command line that cannot be parsed is answered in JSON too. */
+static bool wants_json(const struct command *command, const char *const *words, size_t n) {
+    const struct option *option;
+    bool has_json = false;
+
+    for (size_t i = 0; (option = command_option(command, i)); i++)
+        has_json |= strcmp(option->name, "json") == 0;
+    for (size_t i = 0; has_json && i < n && strcmp(words[i], "--") != 0; i++)
+        if (strcmp(words[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+/* Runs one command with the words after its name. */
+static int run_command(const struct command *command, const char *const *words, size_t n) {
+    const int status = parse_and_run(command, words, n);
+
+    if (status != STATUS_OK && wants_json(command, words, n))
+        failure_print_json(status);
+    return status;
 }
 
 /* The options before the command's name, then the command. `*command` says whose the status is. */

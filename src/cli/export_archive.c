@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "archive/export.h"
+#include "cli/failure.h"
 #include "cli/progress.h"
 #include "cli/runs.h"
 #include "store/inventory.h"
@@ -162,7 +163,7 @@ static int print_json(const struct going *going) {
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     json_key(&json, "path");
     json_text(&json, going->path);
@@ -239,7 +240,7 @@ int export_archive(const struct invocation *in) {
     if (status == 0) {
         status = say(&going, as_json);
     } else {
-        fprintf(stderr, "myelin: %s\n", runs_text(&going.arena, err.message, 0));
+        complain("%s", runs_text(&going.arena, err.message, 0));
         status = was_interrupted ? STATUS_INTERRUPTED : STATUS_INVALID;
     }
     release(&going);

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "backend/local/unenforced.h"
 #include "cli/amounts.h"
 #include "cli/answer.h"
+#include "cli/failure.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/runs.h"
@@ -34,22 +34,14 @@ enum {
 };
 #define LOG_MOST_BYTES 0x1p60
 
-/* A span of time from an option, in milliseconds; *out stays where it is not given. */
-static int read_seconds(const struct invocation *in, const char *option, int most_s,
-                        int64_t *out_ms) {
-    const char *text = invocation_value(in, option);
-    char *end;
-    double seconds;
+/* A time from an option, in milliseconds; *out stays as it is if the option is not given. */
+static int read_ms(const struct invocation *in, const char *option, int most_s, int64_t *out_ms) {
+    double seconds = -1;
+    const int status = amount_seconds(in, option, most_s, &seconds);
 
-    if (!text)
-        return 0;
-    errno = 0;
-    seconds = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > most_s)
-        return invocation_misuse(in, "--%s takes seconds from 0 to %d, not '%s'", option, most_s,
-                                 text);
-    *out_ms = (int64_t)(seconds * 1000 + 0.5);
-    return 0;
+    if (status == 0 && seconds >= 0)
+        *out_ms = (int64_t)(seconds * 1000 + 0.5);
+    return status;
 }
 
 static int read_max_processes(const struct invocation *in, struct process_ceiling *out) {
@@ -75,8 +67,8 @@ static int read_log_limit(const struct invocation *in, uint64_t *limit) {
     *limit = TASKLOG_LIMIT;
     if (text && !amount_bytes(text, LOG_MOST_BYTES, limit))
         return invocation_misuse(in,
-                                 "--log-limit takes bytes, or K, M, G or T of them, up to %gT, "
-                                 "not '%s'",
+                                 "--log-limit takes a size with a unit (B, K, M, G or T), such as "
+                                 "500M, up to %.0fT, not '%s'",
                                  LOG_MOST_BYTES / (1ull << 40), text);
     return 0;
 }
@@ -100,7 +92,7 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
 
     report_start(stderr, plan, rundir);
     if (watch_run(rundir, &options, &record, &outcome, &err)) {
-        fprintf(stderr, "myelin: the run goes on, but cannot be followed: %s\n", err.message);
+        complain("the run goes on, but cannot be followed: %s", err.message);
         record_release(&record);
         return STATUS_RUN_OWN_FAILURE;
     }
@@ -131,7 +123,7 @@ static int leave_run(const struct invocation *in, const struct rundir *rundir) {
         return STATUS_OK;
     }
     if (runs_read(rundir, &record, &err)) {
-        fprintf(stderr, "myelin: the run goes on, but cannot be shown: %s\n", err.message);
+        complain("the run goes on, but cannot be shown: %s", err.message);
         return STATUS_RUN_OWN_FAILURE;
     }
     if (runs_print_json(&record))
@@ -175,14 +167,14 @@ static int rehearse_start(const struct invocation *in, const struct launch *laun
     int status = STATUS_OK;
 
     if (answer_for_file(&answering, reserving, home, file, &answer, &err)) {
-        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        complain("cannot run: %s", err.message);
         answering_release(&answering);
         return STATUS_RUN_OWN_FAILURE;
     }
     if (answer.kind == ANSWER_WAITS)
         status = STATUS_INVALID;
     if (invocation_has(in, "json")) {
-        json_init(&json, JSON_PRETTY, json_to_file, stdout);
+        json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
         answer_write_json(&json, &answering, &answer);
         if (json_finish(&json, &err))
             status = STATUS_RUN_OWN_FAILURE;
@@ -334,7 +326,7 @@ static int start(const struct invocation *in, const struct loaded *loaded,
     kept_release(&kept);
     if (status) {
         watch_hold_signals(SIG_UNBLOCK);
-        fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+        complain("cannot run: %s", err.message);
         return STATUS_RUN_OWN_FAILURE;
     }
     say_notes(loaded, venue);
@@ -420,7 +412,7 @@ static int check_and_start(const struct invocation *in, const struct launch *lau
         status = go_to(launch->directory, &err);
     if (status) {
         if (err.message[0])
-            fprintf(stderr, "myelin: cannot run: %s\n", err.message);
+            complain("cannot run: %s", err.message);
         status = STATUS_RUN_OWN_FAILURE;
     } else if (!invocation_has(in, "dry-run")) {
         status = start(in, loaded, &venue, options, &arena);
@@ -439,12 +431,12 @@ int launch_read_options(const struct invocation *in, struct supervisor_options *
     int64_t backoff_ms = AGAIN_DELAY_FIRST_MS;
     struct process_ceiling processes = { 0 };
     uint64_t log_limit = 0;
-    int status = read_seconds(in, "grace", GRACE_MOST_S, &grace_ms);
+    int status = read_ms(in, "grace", GRACE_MOST_S, &grace_ms);
 
     if (status == 0)
-        status = read_seconds(in, "timeout", TIMEOUT_MOST_S, &timeout_ms);
+        status = read_ms(in, "timeout", TIMEOUT_MOST_S, &timeout_ms);
     if (status == 0)
-        status = read_seconds(in, "backoff", AGAIN_DELAY_MOST_MS / 1000, &backoff_ms);
+        status = read_ms(in, "backoff", AGAIN_DELAY_MOST_MS / 1000, &backoff_ms);
     if (status == 0)
         status = read_max_processes(in, &processes);
     if (status == 0)

@@ -1,33 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/load.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/terminal.h"
+#include "base/vec.h"
+#include "cli/failure.h"
+#include "codec/nearest.h"
 #include "codec/yaml.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
 
-enum { SOURCES_MAX = 1000, DIAGS_TEXT_MAX = 4 << 20 };
+enum { SOURCES_MAX = 1000 };
+
+static const char *const endings[] = { "yaml", "yml", "json" };
+
+bool load_is_name_of_file(const char *text) {
+    const char *dot = strrchr(text, '.');
+
+    for (size_t i = 0; dot && dot > text && i < ARRAY_LEN(endings); i++)
+        if (strcmp(dot + 1, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_directory(const char *path) {
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
 
 /* The names that the original looked for, in its order. */
-static const char *usual_file(void) {
+bool load_find_in(const char *directory, char path[static PATH_MAX]) {
     static const char *const names[] = { "polyaxon", "polyaxonci", "polyaxon-ci", "polyaxon.ci",
                                          "polyaxonfile" };
-    static const char *const endings[] = { "yaml", "yml", "json" };
-    static char path[32];
+    const bool is_here = strcmp(directory, ".") == 0;
+    const char *slash = is_here || directory[strlen(directory) - 1] == '/' ? "" : "/";
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        for (size_t k = 0; k < ARRAY_LEN(endings); k++) {
-            snprintf(path, sizeof path, "%s.%s", names[i], endings[k]);
-            if (access(path, F_OK) == 0)
-                return path;
-        }
-    return NULL;
+        for (size_t k = 0; k < ARRAY_LEN(endings); k++)
+            if (snprintf(path, PATH_MAX, "%s%s%s.%s", is_here ? "" : directory, slash, names[i],
+                         endings[k]) < PATH_MAX &&
+                access(path, F_OK) == 0 && !is_directory(path))
+                return true;
+    return false;
 }
 
 /* The numbers of the sources that one compilation reads. */
@@ -36,16 +57,54 @@ struct inputs {
     size_t n_files, n_params;
 };
 
+/* Names the file beside a missing one whose name is near. */
+static void help_with_file(struct diag *diag, const char *path, const struct error *err) {
+    const char *slash = strrchr(path, '/'), *typed = slash ? slash + 1 : path, *near;
+    const int n_directory = slash ? (int)(typed - path) : 0;
+    AUTO(arena) arena = ARENA_INIT;
+    VEC(const char *) names = { 0 };
+    struct dirent *entry;
+    DIR *dir;
+
+    dir = err->code == ERROR_NOT_FOUND
+              ? opendir(slash ? arena_printf(&arena, "%.*s", n_directory, path) : ".")
+              : NULL;
+    while (dir && (entry = readdir(dir)) && names.len < SOURCES_MAX)
+        if (load_is_name_of_file(entry->d_name))
+            *VEC_PUSH(&names) = arena_text(&arena, entry->d_name, strlen(entry->d_name));
+    if (dir)
+        closedir(dir);
+    near = nearest_name(typed, names.items, names.len);
+    if (near)
+        diag_help(diag, "did you mean '%.*s%s'?", n_directory, path, near);
+    VEC_RELEASE(&names);
+}
+
 static int add_file(struct loaded *loaded, struct inputs *inputs, const char *path) {
     AUTO(buf) text = BUF_INIT(YAML_BYTES_MAX);
+    char found[PATH_MAX];
     struct error err;
 
     if (inputs->n_files == SOURCES_MAX) {
         diag_error_nowhere(loaded->diags, "more than %d files are given", SOURCES_MAX);
         return -1;
     }
+    if (path[0] && is_directory(path)) {
+        if (!load_find_in(path, found)) {
+            diag_help(diag_error_nowhere(loaded->diags,
+                                         "there is no polyaxonfile in the directory "
+                                         "'%.300s'",
+                                         path),
+                      "it would be called polyaxonfile.yml or polyaxon.yml; name the file if it is "
+                      "called otherwise");
+            return -1;
+        }
+        path = found;
+    }
     if (file_read(path, &text, &err)) {
-        diag_error_nowhere(loaded->diags, "cannot read the polyaxonfile: %s", err.message);
+        help_with_file(
+            diag_error_nowhere(loaded->diags, "cannot read the polyaxonfile: %s", err.message),
+            path, &err);
         return -1;
     }
     inputs->files[inputs->n_files++] =
@@ -64,6 +123,8 @@ static int add_param(struct loaded *loaded, struct inputs *inputs, const char *t
 
 static int gather(const struct invocation *invocation, const char *file, struct loaded *loaded,
                   struct inputs *inputs) {
+    char found[PATH_MAX];
+
     if (file && add_file(loaded, inputs, file))
         return -1;
     for (size_t i = 0; i < invocation->n_given; i++) {
@@ -76,9 +137,8 @@ static int gather(const struct invocation *invocation, const char *file, struct 
     }
     if (inputs->n_files > 0)
         return 0;
-    file = usual_file();
-    if (file)
-        return add_file(loaded, inputs, file);
+    if (load_find_in(".", found))
+        return add_file(loaded, inputs, found);
     diag_help(diag_error_nowhere(loaded->diags, "no polyaxonfile is given, and none is here"),
               "name one, or go where a polyaxonfile.yml is");
     return -1;
@@ -110,13 +170,7 @@ void loaded_release(struct loaded *loaded) {
 }
 
 void print_diags(const struct loaded *loaded) {
-    AUTO(buf) text = BUF_INIT(DIAGS_TEXT_MAX);
-    struct error err;
-
-    if (diags_format(loaded->diags, &loaded->sources,
-                     terminal_colour(stderr) ? DIAG_COLOURED : DIAG_PLAIN, &text, &err))
-        fprintf(stderr, "myelin: too much is wrong to show it all\n");
-    fwrite(text.data, 1, text.len, stderr);
+    complain_diags(loaded->diags, &loaded->sources);
 }
 
 struct plan *load_plan(const struct invocation *invocation) {

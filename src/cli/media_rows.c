@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/failure.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -53,7 +54,7 @@ int media_print_json(const struct run_record *run, const struct media_list *list
     AUTO(arena) arena = ARENA_INIT;
     struct json json;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     for (size_t i = 0; i < list->n; i++) {
         const struct media *media = &list->items[i];

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/failure.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -142,7 +143,7 @@ int outputs_diff_print_json(const struct outputs_side *here, const struct output
     struct json json;
     int status;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     status = walk(here, there, write_pair, &json, err);
     json_end(&json);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/vec.h"
 #include "cli/command.h"
-#include "codec/diag.h"
+#include "cli/load.h"
+#include "codec/nearest.h"
 
 struct parser {
     const struct command *command;
@@ -83,6 +85,9 @@ static int check_command_name(const char *name, struct error *err) {
     for (size_t i = 0; commands[i]; i++)
         *VEC_PUSH(&known) = commands[i]->name;
     unknown_name(err, "command", "", name, &known);
+    if (load_is_name_of_file(name))
+        error_set(err, ERROR_INVALID, "unknown command '%.200s'; did you mean 'myelin run %.200s'?",
+                  name, name);
     VEC_RELEASE(&known);
     return -1;
 }
@@ -133,7 +138,13 @@ static int parse_long(struct parser *parser, const char *word, struct error *err
 static int parse_letters(struct parser *parser, const char *word, struct error *err) {
     for (const char *letter = word + 1; *letter; letter++) {
         const struct option *option = find_option(parser->command, NULL, 0, *letter);
+        char other;
 
+        other = (char)(*letter ^ ('a' ^ 'A'));
+        if (!option && isalpha((unsigned char)*letter) &&
+            find_option(parser->command, NULL, 0, other))
+            return error_set(err, ERROR_INVALID, "unknown option '-%c'; did you mean '-%c'?",
+                             *letter, other);
         if (!option && *letter > ' ' && *letter < 0x7f)
             return error_set(err, ERROR_INVALID, "unknown option '-%c'%s%s%s", *letter,
                              word[2] ? " in '" : "", word[2] ? word : "", word[2] ? "'" : "");

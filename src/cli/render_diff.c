@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/failure.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
@@ -127,7 +128,7 @@ int render_diff_json(struct comparison *comparison, const struct plan *plan, str
     struct json json;
     int status;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_object(&json);
     json_key(&json, "tasks");
     status = write_tasks(&json, comparison, plan, err);

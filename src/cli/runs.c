@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/failure.h"
 #include "cli/report.h"
 #include "codec/utf8.h"
 #include "store/find.h"
@@ -16,8 +17,6 @@
 #include "store/owner.h"
 #include "supervise/supervisor.h"
 #include "supervise/tracker.h"
-
-enum { SECONDS_MOST = 24 * 3600 };
 
 /* ---- runs ---- */
 
@@ -34,7 +33,15 @@ int runs_home(struct arena *arena, const char **out, struct error *err) {
 int runs_find(const char *text, struct arena *arena, struct rundir *out, struct error *err) {
     const char *home;
 
-    return runs_home(arena, &home, err) || find_run(home, text, arena, out, err) ? -1 : 0;
+    return runs_home(arena, &home, err) || find_run(home, text, FIND_NEWEST, arena, out, err) ? -1
+                                                                                              : 0;
+}
+
+int runs_find_living(const char *text, struct arena *arena, struct rundir *out, struct error *err) {
+    const char *home;
+
+    return runs_home(arena, &home, err) || find_run(home, text, FIND_LIVING, arena, out, err) ? -1
+                                                                                              : 0;
 }
 
 int64_t runs_now_us(const struct run_record *record) {
@@ -88,22 +95,6 @@ int runs_read(const struct rundir *rundir, struct run_record *record, struct err
 
 int runs_misuse_without_run(const struct invocation *invocation) {
     return invocation_misuse(invocation, "which RUN? 'myelin ps -a' lists them; @ is the newest");
-}
-
-int runs_read_seconds(const struct invocation *invocation, const char *option, double *out) {
-    const char *text = invocation_value(invocation, option);
-    double seconds;
-    char *end;
-
-    if (!text)
-        return 0;
-    errno = 0;
-    seconds = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(seconds) || seconds < 0 || seconds > SECONDS_MOST)
-        return invocation_misuse(invocation, "--%s takes seconds from 0 to %d, not '%s'", option,
-                                 SECONDS_MOST, text);
-    *out = seconds;
-    return 0;
 }
 
 /* ---- in few words ---- */
@@ -243,7 +234,7 @@ int runs_print_json(struct run_record *run) {
 
     if (!state_is_final(run->state))
         run->elapsed_s = record_elapsed(run);
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     write_run_json(&json, run);
     return json_finish(&json, &err);
 }

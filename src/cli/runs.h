@@ -21,12 +21,22 @@
     "A RUN is named by its id, its name (the newest run of that name), at least 4 digits of its "  \
     "uuid, or `@` for the newest run."
 
+/* And of those for which only one that goes on makes sense. */
+#define LIVING_RUN_NAMES                                                                           \
+    "A RUN is named by its id, its name, at least 4 digits of its uuid, or `@` for any run. Of "   \
+    "several runs that a name or `@` fits, the newest that is still going on is taken; if none "   \
+    "is, the newest."
+
 /* The home with an absolute path, also where it does not exist yet. */
 MUST_CHECK int runs_home(struct arena *arena, const char **out, struct error *err);
 
 /* A RUN to its directory. */
 MUST_CHECK int runs_find(const char *text, struct arena *arena, struct rundir *out,
                          struct error *err);
+/* The same for a command that is about a run which goes on: of those that a name or @ fits, the
+ * newest that goes on; if none does, the newest. */
+MUST_CHECK int runs_find_living(const char *text, struct arena *arena, struct rundir *out,
+                                struct error *err);
 
 /* Reads a run, settled. Of a living run elapsed_s counts on until now. The record is released by
  * the caller. */
@@ -34,10 +44,6 @@ MUST_CHECK int runs_read(const struct rundir *rundir, struct run_record *record,
 
 /* For a command line that names no RUN: says so and returns the exit status. */
 int runs_misuse_without_run(const struct invocation *invocation);
-
-/* Reads a time span in seconds from an option. Returns 0, or the exit status of misuse. *out
- * stays as it is where the option is not given. */
-int runs_read_seconds(const struct invocation *invocation, const char *option, double *out);
 
 /* Of a living run the phase where it says more: "stopping"; "waiting", for its next attempt. */
 const char *runs_status(const struct run_record *run);

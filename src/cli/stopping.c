@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cli/failure.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/takeover.h"
@@ -168,7 +169,7 @@ static int tell_target(struct target *target, const struct stopping *stopping, s
     struct rights rights;
     int status;
 
-    if (runs_find(target->named, arena, &target->rundir, err) ||
+    if (runs_find_living(target->named, arena, &target->rundir, err) ||
         rights_take(&target->rundir, &rights, err))
         return -1;
     status = tell_as_owner(target, stopping, err);
@@ -229,9 +230,7 @@ static void report_target(const struct target *target) {
                 runs_ago(&arena, run, run->elapsed_s));
         return;
     case OUTCOME_LEFT:
-    case OUTCOME_REFUSED:
-        fprintf(stderr, "myelin: %s\n", runs_text(&arena, target->err.message, 0));
-        return;
+    case OUTCOME_REFUSED: complain("%s", runs_text(&arena, target->err.message, 0)); return;
     case OUTCOME_COUNT: break;
     }
 }
@@ -268,7 +267,7 @@ static int print_json(const struct target *targets, size_t n) {
     struct json json;
     struct error err;
 
-    json_init(&json, JSON_PRETTY, json_to_file, stdout);
+    json_init(&json, JSON_PRETTY, json_to_stdout, NULL);
     json_array(&json);
     for (size_t i = 0; i < n; i++)
         write_target(&json, &targets[i]);

@@ -8,7 +8,6 @@
 
 enum {
     SHOWN_LINE_MAX = 160, /* bytes of a source line that are shown: a file may be one long line */
-    NAME_MAX_COMPARED = 64,
 };
 
 struct diags *diags_new(void) {
@@ -284,63 +283,4 @@ void diags_write_json(const struct diags *diags, const struct sources *sources, 
         json_end(json);
     }
     json_end(json);
-}
-
-/* ---- names ---- */
-
-static char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '-' ? '_' : c;
-}
-
-/* Edits (insert, delete, replace, swap of neighbours) between two short names. */
-static size_t distance(const char *a, size_t n, const char *b, size_t m) {
-    size_t row[3][NAME_MAX_COMPARED + 1];
-    size_t *before = row[0], *last = row[1], *now = row[2];
-
-    for (size_t j = 0; j <= m; j++)
-        last[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        now[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            bool same = lower(a[i - 1]) == lower(b[j - 1]);
-            size_t best = last[j - 1] + !same;
-
-            if (last[j] + 1 < best)
-                best = last[j] + 1;
-            if (now[j - 1] + 1 < best)
-                best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            now[j] = best;
-        }
-        size_t *recycled = before;
-
-        before = last;
-        last = now;
-        now = recycled;
-    }
-    return last[m];
-}
-
-const char *nearest_name(const char *typed, const char *const *names, size_t n) {
-    size_t typed_len = strlen(typed), best_distance = SIZE_MAX;
-    const char *best = NULL;
-
-    if (typed_len == 0 || typed_len > NAME_MAX_COMPARED)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(names[i]);
-        size_t longer = len > typed_len ? len : typed_len;
-        size_t d;
-
-        if (len > NAME_MAX_COMPARED)
-            continue;
-        d = distance(typed, typed_len, names[i], len);
-        if (d < best_distance && d <= longer / 3 + (longer < 6)) {
-            best_distance = d;
-            best = names[i];
-        }
-    }
-    return best;
 }

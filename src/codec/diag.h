@@ -68,7 +68,4 @@ MUST_CHECK int diags_format(const struct diags *diags, const struct sources *sou
  * note. */
 void diags_write_json(const struct diags *diags, const struct sources *sources, struct json *json);
 
-/* The best of n names for a mistyped one, or NULL when nothing is near. */
-const char *nearest_name(const char *typed, const char *const *names, size_t n);
-
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "codec/nearest.h"
 #include "model/state.h"
 
 const struct query_own_field query_own_fields[] = {
@@ -156,9 +157,14 @@ static void unknown_field(struct reading *r, const struct piece *piece) {
     near = piece->n ? nearest_name(piece->text, names, n) : NULL;
     if (near)
         diag_help(diag,
-                  "is '%s' meant? What tasks logged is params.X, metrics.X, min.X, max.X, "
+                  "did you mean '%s'? What tasks logged is params.X, metrics.X, min.X, max.X, "
                   "summary.X and tags.X",
                   near);
+    else if (piece->n)
+        diag_help(diag,
+                  "what tasks logged is metrics.%.60s, params.%.60s, min., max., summary. or "
+                  "tags.%.60s; the other fields are %s",
+                  piece->text, piece->text, piece->text, listed(r->arena, names, n));
     else
         diag_help(diag, "fields are %s, and params.X, metrics.X, min.X, max.X, summary.X, tags.X",
                   listed(r->arena, names, n));
@@ -252,7 +258,7 @@ static bool check_status(struct reading *r, const struct piece *piece) {
     diag = wrong(r, piece->from, piece->to, "there is no such status");
     near = nearest_name(piece->text, names, STATE_COUNT);
     diag_help(diag,
-              near ? "is '%s' meant?"
+              near ? "did you mean '%s'?"
                    : "%sthe usual ones are running, succeeded, failed and "
                      "stopped",
               near ? near : "");

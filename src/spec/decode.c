@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/nearest.h"
 #include "template/template.h"
 
 enum { KNOWN_KEYS_MAX = 64 };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "codec/nearest.h"
 #include "spec/render.h"
 #include "template/template.h"
 
@@ -264,6 +265,22 @@ static struct node declared_value(struct decoder *decoder, const struct io_field
     return node_text(text, strlen(text), node_place(value));
 }
 
+static void refuse_undeclared(struct decoder *decoder, const struct member *param,
+                              const struct node *declared) {
+    const char **names = ARENA_ARRAY(decoder->arena, const char *, declared->count + 1u), *near;
+    struct diag *diag =
+        diag_error(decoder->diags, member_place(param),
+                   "the param `%.100s` is neither an input nor an output", param->key);
+
+    for (uint32_t i = 0; i < declared->count; i++)
+        names[i] = declared->members[i].key;
+    near = nearest_name(param->key, names, declared->count);
+    if (near)
+        diag_help(diag, "did you mean `%s`?", near);
+    else
+        diag_help(diag, "declare it under `inputs`, or remove it");
+}
+
 struct node params_check(struct decoder *decoder, const struct node *params,
                          const struct field_objects *inputs, const struct field_objects *outputs) {
     const struct field_objects *lists[] = { inputs, outputs };
@@ -292,9 +309,6 @@ struct node params_check(struct decoder *decoder, const struct node *params,
     declared = node_index(decoder->arena, &names);
     for (uint32_t i = 0; i < params->count; i++)
         if (!node_index_find(&declared, params->members[i].key))
-            diag_help(diag_error(decoder->diags, member_place(&params->members[i]),
-                                 "the param `%.100s` is neither an input nor an output",
-                                 params->members[i].key),
-                      "declare it under `inputs`, or remove it");
+            refuse_undeclared(decoder, &params->members[i], &names);
     return names;
 }

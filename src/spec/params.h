@@ -22,6 +22,12 @@ struct node params_resolve(struct decoder *decoder, const struct node *params);
 /* Whether a text is a reference to another run's outputs: {{ jobs.1.outputs.x }}. */
 bool param_is_reference(const char *text);
 
+/* Warns of each of the `given` params, those of `-P`, that the file neither has in its own params
+ * nor uses in a template: it is probably mistyped. Tasks can still read it from their environment,
+ * so it is no error. */
+void params_warn_unknown(struct decoder *decoder, const struct node *root, const struct node *own,
+                         const struct node *given);
+
 /* Holds params against the declared inputs and outputs: types, defaults, flags. Returns the
  * names that templates see. */
 struct node params_check(struct decoder *decoder, const struct node *params,

@@ -75,6 +75,27 @@ static const char *params_key(const struct node *root) {
                                                                              : "params";
 }
 
+/* Whether the file lists its params itself; then params_check refuses those that it does not list.
+ */
+static bool declares(const struct node *root) {
+    return node_member(root, "inputs") || node_member(root, "outputs");
+}
+
+/* Of several members of one name the last one stays. Returns how many are left. */
+static uint32_t unique_members(struct member *members, size_t n) {
+    uint32_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t at = 0;
+
+        while (at < kept && strcmp(members[at].key, members[i].key) != 0)
+            at++;
+        members[at] = members[i];
+        kept += at == kept;
+    }
+    return kept;
+}
+
 /* Lays `-P name=value` over the file's own params. */
 static int add_params(const struct spec_input *input, struct decoder *decoder, struct node *root) {
     const char *key = params_key(root);
@@ -87,9 +108,9 @@ static int add_params(const struct spec_input *input, struct decoder *decoder, s
     for (size_t i = 0; i < input->n_params; i++)
         if (param_read(decoder, input->sources, input->params[i], &members[i]))
             return -1;
-    given = node_map(NULL, 0, member_place(&members[0]));
-    for (size_t i = 0; i < input->n_params; i++)
-        given = with_member(decoder->arena, &given, members[i].key, &members[i].value);
+    given = node_map(members, unique_members(members, input->n_params), member_place(&members[0]));
+    if (!declares(root))
+        params_warn_unknown(decoder, root, own, &given);
     merged = own && own->kind == NODE_MAP ? node_merge(decoder->arena, own, &given) : given;
     *root = with_member(decoder->arena, root, key, &merged);
     return 0;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/nearest.h"
+
 /* One of the sections that may describe the topology. */
 struct section {
     enum framework framework; /* NONE for `replicas` */

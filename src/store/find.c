@@ -13,6 +13,9 @@
 #include "codec/json_read.h"
 #include "model/uuid.h"
 #include "store/journal.h"
+#include "store/owner.h"
+#include "store/record.h"
+#include "store/rights.h"
 
 enum { FIRST_LINE_MOST = 1 << 20, PIECE = 4096, ID_DIGITS_MOST = 9 };
 
@@ -56,6 +59,7 @@ void identify_run(const struct rundir *rundir, struct arena *arena, struct run_i
     uuid = node_keep_text(&node, "uuid", arena);
     out->uuid = uuid_is_valid(uuid) ? uuid : NULL;
     out->name = node_keep_text(&node, "name", arena);
+    out->is_elsewhere = node_keep_text(&node, "backend", arena) != NULL;
 }
 
 /* ---- looking ---- */
@@ -63,6 +67,7 @@ void identify_run(const struct rundir *rundir, struct arena *arena, struct run_i
 /* What is looked for. */
 struct wanted {
     const char *text;
+    enum find_preference preference;
     char digits[UUID_DIGITS + 1]; /* as a uuid's beginning; empty: it cannot be one */
     size_t n_digits;
 };
@@ -132,14 +137,44 @@ static int say_what_was_found(const struct wanted *wanted, const struct found *f
                      found->next_uuid, found->n > 2 ? ", ..." : "");
 }
 
+/* Whether a run goes on. One that is on a cluster does so without a supervisor here too. */
+static bool goes_on(const struct rundir *rundir, const struct run_identity *identity) {
+    struct run_record record;
+    struct error err;
+    bool is_over;
+    pid_t pid;
+
+    if (owner_lives(rundir, &pid))
+        return true;
+    if (!identity->is_elsewhere || record_read(&record, rundir, &err))
+        return false;
+    is_over = state_is_final(record.state);
+    record_release(&record);
+    return !is_over;
+}
+
+/* How well a run fits that a name or @ means: one's own before those of others in a shared home, and
+ * then one that goes on, if that is asked for. BEST needs no further look. */
+enum fit { FIT_NONE, FIT_OTHERS, FIT_OTHERS_WANTED, FIT_OWN, FIT_BEST };
+
+static enum fit fit_of(const struct rundir *rundir, const struct run_identity *identity,
+                       enum find_preference preference) {
+    const bool is_wanted = preference == FIND_NEWEST || goes_on(rundir, identity);
+
+    if (rights_has(rundir))
+        return is_wanted ? FIT_BEST : FIT_OWN;
+    return is_wanted ? FIT_OTHERS_WANTED : FIT_OTHERS;
+}
+
 /* Walks from the newest run to the oldest until the text is decided. */
 static int look_through(const char *home, const unsigned long *ids, size_t n,
                         const struct wanted *wanted, struct arena *arena, struct rundir *out,
                         struct error *err) {
     const bool is_newest = strcmp(wanted->text, "@") == 0;
+    enum fit best = FIT_NONE; /* of the runs that the name or @ means */
     struct found found = { 0 };
 
-    for (size_t i = n; i > 0; i--) {
+    for (size_t i = n; i > 0 && best < FIT_BEST; i--) {
         struct run_identity identity;
         struct rundir rundir;
 
@@ -149,18 +184,23 @@ static int look_through(const char *home, const unsigned long *ids, size_t n,
         if (!identity.uuid)
             continue; /* not begun, or not a run */
         if (is_newest || (identity.name && strcmp(identity.name, wanted->text) == 0)) {
-            *out = rundir;
-            return 0;
+            const enum fit fit = fit_of(&rundir, &identity, wanted->preference);
+
+            if (fit > best)
+                *out = rundir;
+            best = fit > best ? fit : best;
         }
         if (wanted->n_digits && strncmp(identity.uuid, wanted->digits, wanted->n_digits) == 0)
             note_uuid(&found, &rundir, identity.uuid);
     }
+    if (best > FIT_NONE)
+        return 0;
     return say_what_was_found(wanted, &found, out, err);
 }
 
-int find_run(const char *home, const char *text, struct arena *arena, struct rundir *out,
-             struct error *err) {
-    struct wanted wanted = { .text = text };
+int find_run(const char *home, const char *text, enum find_preference preference,
+             struct arena *arena, struct rundir *out, struct error *err) {
+    struct wanted wanted = { .text = text, .preference = preference };
     unsigned long id = read_id(text), *ids;
     size_t n;
 

@@ -199,24 +199,13 @@ static int remove_all(struct removal *r) {
     return remove_root(r);
 }
 
-/* A disk that is full of runs must not keep one from being removed: then the id may come again. */
-static void retire_id(const struct rundir *rundir) {
-    AUTO(arena) arena = ARENA_INIT;
-    struct error ignored;
-
-    if (rundir_retire(rundir_home_of(rundir, &arena), strtoul(rundir->id, NULL, 10), &ignored))
-        return;
-}
-
-int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err) {
+int remove_unbegun_run(const struct rundir *rundir, uint64_t *freed, struct error *err) {
     struct removal r = { .rundir = rundir, .err = err };
     struct stat st;
     int status;
 
     if (rights_check(rundir, err))
         return -1;
-    retire_id(rundir);
-
     make_writable(AT_FDCWD, rundir->path);
     r.root = open(rundir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (r.root < 0)
@@ -228,4 +217,20 @@ int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err) 
     if (status == 0)
         *freed = r.freed;
     return status;
+}
+
+/* A disk that is full of runs must not keep one from being removed: then the id may come again. */
+static void retire_id(const struct rundir *rundir) {
+    AUTO(arena) arena = ARENA_INIT;
+    struct error ignored;
+
+    if (rundir_retire(rundir_home_of(rundir, &arena), strtoul(rundir->id, NULL, 10), &ignored))
+        return;
+}
+
+int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err) {
+    if (rights_check(rundir, err))
+        return -1;
+    retire_id(rundir);
+    return remove_unbegun_run(rundir, freed, err);
 }

@@ -17,4 +17,8 @@
 /* The caller holds the run's lock (owner_take). *freed is the space on the disk, in bytes. */
 MUST_CHECK int remove_run(const struct rundir *rundir, uint64_t *freed, struct error *err);
 
+/* The same for a run that was refused before it began: nobody has seen its id, and the next run
+ * gets it. */
+MUST_CHECK int remove_unbegun_run(const struct rundir *rundir, uint64_t *freed, struct error *err);
+
 #endif

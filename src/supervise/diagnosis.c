@@ -400,6 +400,34 @@ static const struct symptom *find_symptom(const struct inquiry *inquiry, size_t 
     return NULL;
 }
 
+/* "bash: line 1: python: command not found", "env: 'python': No such file or directory", "'python'
+ * was not found in PATH". A path is no name that PATH could lack. */
+static void name_program(struct diagnosis *out, struct slice line) {
+    static const char *const marks[] = { ": command not found", ": not found",
+                                         ": No such file or directory", " was not found in PATH" };
+    static const char *const quotes[] = { "'", "\"", "\xe2\x80\x98", "\xe2\x80\x99" };
+    ptrdiff_t end = SLICE_NOWHERE, colon;
+
+    for (size_t i = 0; i < ARRAY_LEN(marks) && end == SLICE_NOWHERE; i++)
+        end = slice_find_last(line, marks[i]);
+    if (out->kind != DIAGNOSIS_NOT_FOUND || end == SLICE_NOWHERE)
+        return;
+    line = slice_head(line, (size_t)end);
+    colon = slice_find_last(line, ": ");
+    if (colon != SLICE_NOWHERE)
+        line = slice_skip(line, (size_t)colon + 2);
+    line = slice_trim(line);
+    for (size_t i = 0; i < ARRAY_LEN(quotes); i++) {
+        if (slice_starts(line, quotes[i]))
+            line = slice_skip(line, strlen(quotes[i]));
+        if (slice_ends(line, quotes[i]))
+            line = slice_head(line, line.n - strlen(quotes[i]));
+    }
+    if (line.n > 0 && line.n < sizeof out->program && !slice_has(line, "/") &&
+        !slice_has(line, " "))
+        text_copy(out->program, sizeof out->program, line);
+}
+
 static bool explain_by_symptom(struct inquiry *inquiry) {
     size_t at;
     const struct symptom *symptom = find_symptom(inquiry, &at);
@@ -409,6 +437,7 @@ static bool explain_by_symptom(struct inquiry *inquiry) {
         return false;
     line = inquiry->transcript.lines[at];
     apply_symptom(inquiry->out, symptom, line);
+    name_program(inquiry->out, line);
     say(&inquiry->sentence, " ");
     say(&inquiry->sentence, symptom->phrase);
     say(&inquiry->sentence, ": ");
@@ -489,6 +518,7 @@ static void tell_not_started(struct inquiry *inquiry, const char *task) {
         slice_starts(slice_skip(line, strlen(already) + strlen(task)), ": "))
         line = slice_skip(line, strlen(already) + strlen(task) + strlen(": "));
     inquiry->out->kind = kind_of_not_started(inquiry->end, line);
+    name_program(inquiry->out, line);
     say(&inquiry->sentence, " could not be started");
     say(&inquiry->sentence, line.n ? ": " : "");
     say_most(&inquiry->sentence, line, DIAGNOSIS_SENTENCE_MOST);

@@ -68,6 +68,7 @@ enum {
     DIAGNOSIS_HINT_MOST = 256,
     DIAGNOSIS_FILE_MOST = 256,
     DIAGNOSIS_FUNCTION_MOST = 96,
+    DIAGNOSIS_PROGRAM_MOST = 64,
 };
 
 struct diagnosis_place {
@@ -84,6 +85,8 @@ struct diagnosis {
     struct diagnosis_place raised; /* where a library raised it; line 0 if `place` is where */
     char sentence[DIAGNOSIS_SENTENCE_MOST];
     char hint[DIAGNOSIS_HINT_MOST];
+    char
+        program[DIAGNOSIS_PROGRAM_MOST]; /* of NOT_FOUND: the name that PATH lacks; "": not known */
 };
 
 /* Whether all that a task wrote was kept, as far as its log goes back. */

@@ -211,6 +211,17 @@ static void on_linger_over(evutil_socket_t fd, short what, void *arg) {
     stop_gang(run, STOP_GRACEFULLY);
 }
 
+/* A program of this machine whose name is near: what `python` was meant to be is mostly python3. */
+static void suggest_program(const struct run *run, struct diagnosis *why) {
+    char near[NAME_MAX + 1];
+
+    if (why->program[0] && !run->options.elsewhere &&
+        program_nearest(why->program, run->options.environment, near))
+        snprintf(why->hint, sizeof why->hint,
+                 "did you mean '%.80s'? Else install '%s', or add its directory to PATH", near,
+                 why->program);
+}
+
 static void diagnose_task(const struct run *run, uint32_t rank, struct diagnosis *why) {
     const struct task_name name = task_name(&run->state.plan->tasks[rank]);
     AUTO(buf) output = BUF_INIT(DIAGNOSED_OUTPUT);
@@ -218,6 +229,7 @@ static void diagnose_task(const struct run *run, uint32_t rank, struct diagnosis
     tasklog_tail(run->options.logs, name.text, &output);
     diagnose(name.text, &run->tasks[rank].end, output.data, output.len,
              run->tasks[rank].log_lost ? OUTPUT_LOST : OUTPUT_WHOLE, why);
+    suggest_program(run, why);
 }
 
 static void stop_after_failure(struct run *run) {

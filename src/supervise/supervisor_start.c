@@ -108,6 +108,7 @@ static int start_in(struct supervisor *supervisor, struct error *err) {
         journal_close(&supervisor->journal);
         return -1;
     }
+    supervisor->has_begun = true;
     chronicle_created(&supervisor->journal,
                       &(struct chronicle_birth){ .plan = supervisor->plan,
                                                  .uuid = supervisor->uuid,
@@ -187,7 +188,9 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     if (status)
         recorder_end(&supervisor.code.recorder);
     code_watch_release(&supervisor.code);
-    is_left = status && remove_run(&supervisor.rundir, &freed, &ignored);
+    /* The ledger may know the id of a run that has begun: it must not come again. */
+    is_left = status && (supervisor.has_begun ? remove_run : remove_unbegun_run)(&supervisor.rundir,
+                                                                                 &freed, &ignored);
     close(supervisor.lock);
     /* NFS keeps a removed file in its directory as long as it is open, as the lock was. */
     if (is_left && rmdir(supervisor.rundir.path) < 0)

@@ -60,6 +60,7 @@ struct supervisor {
     struct bell bell;
     struct code_watch code;
     const char *notice;     /* of who prepared it, or NULL */
+    bool has_begun;         /* its journal is begun, and the ledger may know it */
     bool is_given_too_long; /* what the file gives is not in the journal */
 };
 

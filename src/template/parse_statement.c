@@ -2,6 +2,7 @@
 /* Tokens to statements. Each statement is a row; a new one is a row and its parser. */
 #include <string.h>
 
+#include "codec/nearest.h"
 #include "template/syntax.h"
 
 enum { TARGETS_MAX = 8 };

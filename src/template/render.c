@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/nearest.h"
 #include "template/syntax.h"
 
 enum { PIECE_SHOWN = 60 };

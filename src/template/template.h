@@ -50,6 +50,12 @@ bool template_is_plain(const char *text, size_t n);
 MUST_CHECK int template_render(const struct template_context *context, const struct node *text,
                                struct node *out, struct diags *diags);
 
+/* Calls `mention` for each name in the tags of a text, also in branches that are never taken: not
+ * for members, which follow a dot, but for filters and the names that a loop sets. A text that is
+ * no template, or a broken one, mentions nothing. */
+void template_mentions(const char *text, size_t n, void (*mention)(void *context, const char *name),
+                       void *context);
+
 /* What Python's ast.literal_eval makes of a text: whole numbers, floats, 'strings',
  * True, False, None, lists, tuples (lists with VALUE_TUPLE) and dicts. Returns -1 when the text
  * is no literal, or one that a node cannot hold: a set, bytes, a complex number, a key that is

@@ -83,7 +83,7 @@ def test_a_flood_blocks_nobody_takes_no_memory_and_its_loss_is_told(scenario):
 
 def test_each_task_has_the_limit_for_itself(scenario):
     cmd = scenario.script("head -c $((1000 * (RANK + 1))) /dev/zero; exit 0")
-    ended = scenario.run(scenario.job(cmd, "pytorch", workers=2), "--log-limit", "2000", "--json")
+    ended = scenario.run(scenario.job(cmd, "pytorch", workers=2), "--log-limit", "2000B", "--json")
     assert ended.status == 0, ended
     lost = [task.get("log_bytes_lost", 0) for task in json.loads(ended.out)["tasks"]]
     assert lost == [0, 0, 1000], ended
@@ -100,23 +100,23 @@ def test_of_a_task_whose_output_was_not_kept_it_is_not_said_that_it_wrote_nothin
 
 def test_each_task_that_loses_output_is_told_of_as_long_as_they_are_few(scenario):
     cmd = scenario.script("[ $RANK = 0 ] || head -c 100 /dev/zero")
-    ended = scenario.run(scenario.job(cmd, "pytorch", workers=2), "--log-limit", "50")
+    ended = scenario.run(scenario.job(cmd, "pytorch", workers=2), "--log-limit", "50B")
     told = sorted(line for line in ended.err.splitlines() if "has reached its limit" in line)
     assert ended.status == 0 and [line.split()[4] for line in told] == ["worker.0", "worker.1"], ended
-    ended = scenario.run(scenario.job(cmd, "pytorch", workers=20), "--log-limit", "50")
+    ended = scenario.run(scenario.job(cmd, "pytorch", workers=20), "--log-limit", "50B")
     assert ended.err.count("has reached its limit") == 8, ended
     assert ended.err.count("more logs cannot be kept whole") == 1, ended
 
 
-@pytest.mark.parametrize("given, kept", [("0", 0), ("100", 100), ("1K", 1024), ("1.5KiB", 1536), ("1M", 3000), ("1T", 3000)])
+@pytest.mark.parametrize("given, kept", [("0", 0), ("100B", 100), ("1K", 1024), ("1.5KiB", 1536), ("1M", 3000), ("1T", 3000)])
 def test_a_limit_is_given_in_bytes_or_larger_units(scenario, given, kept):
     ended = scenario.run(scenario.job(scenario.script("head -c 3000 /dev/zero")), "--log-limit", given)
     assert ended.status == 0, ended
     assert (scenario.home / "runs/1/logs/master.0.log").stat().st_size == kept
 
 
-@pytest.mark.parametrize("given", ["", "-1", "x", "10X", "1GB", "1e400", "nan", "1 G", "9999999T"])
+@pytest.mark.parametrize("given", ["", "-1", "x", "10", "10X", "1GB", "1e400", "nan", "1 G", "9999999T"])
 def test_what_is_no_size_is_refused_before_anything_starts(scenario, given):
     ended = scenario.run(scenario.job(scenario.script("touch started")), f"--log-limit={given}")
-    assert ended.status == 125 and "--log-limit takes bytes" in ended.err, ended
+    assert ended.status == 125 and "--log-limit takes a size with a unit" in ended.err, ended
     assert not (scenario.directory / "started").exists()

@@ -557,9 +557,11 @@ def test_gc_that_is_killed_leaves_whole_runs(stage):
 def test_gc_checks_its_command_line(stage):
     for words, sentence in [
         (["--older", "x"], "--older takes an age"),
+        (["--older", "30"], "'30' has none"),
         (["--older", "99999999999w"], "--older takes an age"),
         (["--keep", "-1"], "--keep takes a number"),
-        (["--size", "big"], "--size takes bytes"),
+        (["--size", "20"], "'20' has none"),
+        (["--size", "big"], "--size takes a size"),
         (["--status", "asleep"], "there is no such status"),
         (["--query", "loss<3"], "--query:1:"),
         (["12"], "takes only options"),

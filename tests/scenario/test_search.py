@@ -125,7 +125,7 @@ def test_mistakes_are_told_below_the_query(stage):
     ended = stage.myelin("runs", "-q", "status:runing, colour:red")
     assert ended.status == 2 and ended.out == ""
     assert "--query:1:8: error: there is no such status" in ended.err
-    assert "is 'running' meant?" in ended.err
+    assert "did you mean 'running'?" in ended.err
     assert "--query:1:16: error: there is no such field" in ended.err
     lines = ended.err.splitlines()
     assert lines[2].index("^") == lines[1].index("runing")

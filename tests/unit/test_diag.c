@@ -214,65 +214,6 @@ static void the_list_as_json_has_every_part(void **state) {
         "\"length\": 2}}, {\"severity\": \"error\", \"message\": \"x\", \"help\": \"y\"}]");
 }
 
-static const char *const names[] = { "environment", "framework", "run",      "build", "n_workers",
-                                     "n_ps",        "version",   "requests", "worker" };
-
-static void a_mistyped_name_finds_the_one_that_was_meant(void **state) {
-    static const char *const rows[][2] = {
-        { "enviroment", "environment" }, { "Environment", "environment" },
-        { "n-workers", "n_workers" },    { "nworkers", "n_workers" },
-        { "frmaework", "framework" },    { "rfamewokr", "framework" },
-        { "verison", "version" },        { "rnu", "run" },
-        { "request", "requests" },       { "workers", "worker" },
-    };
-    static const char *const far[] = { "", "x", "zzzzzzzz", "hptuning", "something_else" };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const char *near = nearest_name(rows[i][0], names, ARRAY_LEN(names));
-
-        assert_non_null(near);
-        assert_string_equal(near, rows[i][1]);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(far); i++)
-        assert_null(nearest_name(far[i], names, ARRAY_LEN(names)));
-    assert_null(nearest_name("run", NULL, 0));
-}
-
-static void one_edit_anywhere_in_a_name_finds_it_again(void **state) {
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        size_t n = strlen(names[i]);
-        char typed[64];
-
-        assert_ptr_equal(nearest_name(names[i], names, ARRAY_LEN(names)), names[i]);
-        if (n < 5)
-            continue; /* one edit of a short name may be another name */
-        for (size_t k = 0; k < n; k++) {
-            snprintf(typed, sizeof typed, "%.*s%s", (int)k, names[i], names[i] + k + 1);
-            assert_string_equal(nearest_name(typed, names, ARRAY_LEN(names)), names[i]);
-            snprintf(typed, sizeof typed, "%.*sX%s", (int)k, names[i], names[i] + k);
-            assert_string_equal(nearest_name(typed, names, ARRAY_LEN(names)), names[i]);
-            snprintf(typed, sizeof typed, "%.*sX%s", (int)k, names[i], names[i] + k + 1);
-            assert_string_equal(nearest_name(typed, names, ARRAY_LEN(names)), names[i]);
-        }
-    }
-}
-
-static void a_name_of_any_length_is_compared_without_harm(void **state) {
-    char typed[300];
-
-    (void)state;
-    for (size_t n = 0; n < sizeof typed; n++) {
-        const char *candidates[] = { typed, "run" };
-
-        memset(typed, 'r', n);
-        typed[n] = '\0';
-        assert_true(nearest_name(typed, candidates, 1) == (n == 0 || n > 64 ? NULL : typed));
-        (void)nearest_name("run", candidates, 2);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_carets_stand_below_the_place),
@@ -282,9 +223,6 @@ int main(void) {
         cmocka_unit_test(a_full_buffer_is_told_and_not_overrun),
         cmocka_unit_test(what_is_beyond_the_list_is_counted_and_costs_nothing),
         cmocka_unit_test(the_list_as_json_has_every_part),
-        cmocka_unit_test(a_mistyped_name_finds_the_one_that_was_meant),
-        cmocka_unit_test(one_edit_anywhere_in_a_name_finds_it_again),
-        cmocka_unit_test(a_name_of_any_length_is_compared_without_harm),
     };
 
     return cmocka_run_group_tests_name("diag", tests, NULL, NULL);

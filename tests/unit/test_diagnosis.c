@@ -758,6 +758,36 @@ static void a_ceiling_that_tasks_share_is_told_as_the_runs(void **unused) {
     assert_non_null(strstr(why.hint, "as all of them had 16384 together"));
 }
 
+static void the_program_that_is_missing_is_named(void **state) {
+    static const struct {
+        const char *line, *program;
+    } rows[] = {
+        { "bash: line 1: python: command not found", "python" },
+        { "sh: 1: python: not found", "python" },
+        { "/tmp/a b/train.sh: 3: pyhton3: not found", "pyhton3" },
+        { "train.sh: line 12: mpirun: command not found", "mpirun" },
+        { "/usr/bin/env: 'python': No such file or directory", "python" },
+        { "env: \xe2\x80\x98python\xe2\x80\x99: No such file or directory", "python" },
+        { "bash: line 1: ./python: No such file or directory", "" },
+        { "sh: 1: /opt/x: not found", "" },
+        { "python: can't open file 'train.py': [Errno 2] No such file or directory", "" },
+    };
+    const struct task_end not_started = { .kind = TASK_NOT_STARTED,
+                                          .detail = ENOENT,
+                                          .message = "cannot start worker.2: 'python' was not "
+                                                     "found in PATH" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct diagnosis why = diagnose_text(exit_with(127), rows[i].line);
+
+        assert_int_equal(why.kind, DIAGNOSIS_NOT_FOUND);
+        assert_string_equal(why.program, rows[i].program);
+    }
+    assert_string_equal(diagnose_text(not_started, "").program, "python");
+    assert_string_equal(diagnose_text(exit_with(1), "x: not found").program, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uncaught_exception_is_named_with_its_place_in_every_python),
@@ -796,6 +826,7 @@ int main(void) {
         cmocka_unit_test(a_task_that_succeeded_is_not_blamed_for_a_limit),
         cmocka_unit_test(a_refused_process_is_a_hint_and_what_was_written_the_reason),
         cmocka_unit_test(a_ceiling_that_tasks_share_is_told_as_the_runs),
+        cmocka_unit_test(the_program_that_is_missing_is_named),
     };
 
     return cmocka_run_group_tests_name("diagnosis", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "home.h"
 #include "store/find.h"
+#include "store/owner.h"
 
 #define REST "000000000000000000000000"
 
@@ -56,7 +57,7 @@ static void assert_finds(const char *text, const char *id) {
     struct rundir rundir;
     struct error err;
 
-    if (find_run(home.path, text, &home.arena, &rundir, &err))
+    if (find_run(home.path, text, FIND_NEWEST, &home.arena, &rundir, &err))
         fail_msg("'%s': %s", text, err.message);
     if (strcmp(rundir.id, id) != 0)
         fail_msg("'%s' is run %s, not %s", text, rundir.id, id);
@@ -66,7 +67,7 @@ static void assert_refuses(const char *text, enum error_code code, const char *w
     struct rundir rundir = { .id = "untouched" };
     struct error err;
 
-    if (find_run(home.path, text, &home.arena, &rundir, &err) == 0)
+    if (find_run(home.path, text, FIND_NEWEST, &home.arena, &rundir, &err) == 0)
         fail_msg("'%s' is run %s", text, rundir.id);
     assert_int_equal(err.code, code);
     if (!strstr(err.message, why))
@@ -143,7 +144,8 @@ static void a_home_without_runs_says_so(void **state) {
     struct error err;
 
     (void)state;
-    assert_int_equal(find_run("/nonexistent/home", "@", &home.arena, &rundir, &err), -1);
+    assert_int_equal(find_run("/nonexistent/home", "@", FIND_NEWEST, &home.arena, &rundir, &err),
+                     -1);
     assert_int_equal(err.code, ERROR_NOT_FOUND);
     assert_non_null(strstr(err.message, "no runs in '/nonexistent/home/runs'"));
 }
@@ -164,10 +166,40 @@ static void names_that_are_not_written_as_ids_are_no_runs(void **state) {
         assert_int_equal(ids[i], i + 1);
 }
 
+static void assert_finds_living(const char *text, const char *id) {
+    struct rundir rundir;
+    struct error err;
+
+    if (find_run(home.path, text, FIND_LIVING, &home.arena, &rundir, &err))
+        fail_msg("'%s': %s", text, err.message);
+    assert_string_equal(rundir.id, id);
+}
+
+static void a_name_is_its_newest_run_that_goes_on_where_that_is_asked_for(void **state) {
+    struct rundir first;
+    struct error err;
+    int lock;
+
+    (void)state;
+    assert_finds_living("mnist", "3"); /* none goes on */
+    assert_finds_living("@", "6");
+    assert_int_equal(rundir_open(home.path, 1, &home.arena, &first, &err), 0);
+    assert_int_equal(owner_take(&first, &lock, &err), 0);
+    assert_finds_living("mnist", "1");
+    assert_finds_living("@", "1");
+    assert_finds_living("3", "3"); /* an id is that run, whatever it does */
+    assert_finds_living("other", "2");
+    assert_finds("mnist", "3");
+    assert_finds("@", "6");
+    close(lock);
+    assert_finds_living("mnist", "3");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_id_is_the_run_of_that_number),
         cmocka_unit_test(a_name_is_its_newest_run),
+        cmocka_unit_test(a_name_is_its_newest_run_that_goes_on_where_that_is_asked_for),
         cmocka_unit_test(at_is_the_newest_that_has_begun),
         cmocka_unit_test(the_beginning_of_a_uuid_is_enough_when_it_is_the_only_one),
         cmocka_unit_test(the_id_of_a_run_that_is_gone_is_no_other_run),

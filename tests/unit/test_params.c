@@ -153,6 +153,61 @@ static void wrong_params_are_told(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+static void a_param_that_the_file_does_not_use_is_told_with_the_one_that_was_meant(void **state) {
+    static const struct {
+        const char *text, *param;
+        enum severity severity;
+        const char *message, *help; /* NULL: nothing is said */
+    } rows[] = {
+        { "params: {lr: 1}\nrun: {cmd: 'x {{ lr }}'}\n", "lr=2", SEVERITY_WARNING, NULL, NULL },
+        { "params: {lr: 1}\nrun: {cmd: x}\n", "lr=2", SEVERITY_WARNING, NULL, NULL },
+        { "declarations: {lr: 1}\nrun: {cmd: x}\n", "lr=2", SEVERITY_WARNING, NULL, NULL },
+        { "params: {lr: 1}\nrun: {cmd: x}\n", "learning_rate=2", SEVERITY_WARNING,
+          "does not use a param `learning_rate`", "did you mean `lr`?" },
+        { "params: {lr: 1, epochs: 2}\nrun: {cmd: x}\n", "momentum=2", SEVERITY_WARNING,
+          "does not use a param `momentum`", "the file has the params lr, epochs" },
+        { "run: {cmd: x}\n", "lr=2", SEVERITY_WARNING, "does not use a param `lr`",
+          "the file has no params" },
+        /* what a template names is known, also where it is not rendered now */
+        { "run: {cmd: 'x {{ lr }}'}\n", "lr=2", SEVERITY_WARNING, NULL, NULL },
+        { "run: {cmd: 'x {% if false %}{{ lr }}{% endif %}'}\n", "lr=2", SEVERITY_WARNING, NULL,
+          NULL },
+        { "run: {cmd: 'x {{ lr | default(1) }}'}\n", "lr=2", SEVERITY_WARNING, NULL, NULL },
+        { "params: {a: '{{ lr }}'}\nrun: {cmd: x}\n", "lr=2", SEVERITY_WARNING, NULL, NULL },
+        { "params: {a: {lr: 1}}\nrun: {cmd: 'x {{ a.lr }}'}\n", "lr=2", SEVERITY_WARNING,
+          "does not use a param `lr`", "the file has the params a" },
+        { "run: {cmd: 'x lr'}\n", "lr=2", SEVERITY_WARNING, "does not use a param `lr`",
+          "the file has no params" },
+        /* a file that declares its inputs refuses all others */
+        { "inputs: [{name: lr, is_optional: true}]\nrun: {cmd: x}\n", "lr=2", SEVERITY_ERROR, NULL,
+          NULL },
+        { "inputs: [{name: lr, is_optional: true}]\nrun: {cmd: x}\n", "learning_rate=2",
+          SEVERITY_ERROR, "`learning_rate` is neither an input nor an output",
+          "did you mean `lr`?" },
+        { "inputs: [{name: lr, is_optional: true}]\nrun: {cmd: x}\n", "momentum=2", SEVERITY_ERROR,
+          "`momentum` is neither an input nor an output", "declare it under `inputs`" },
+    };
+    size_t wrong = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[500];
+        bool differs;
+
+        snprintf(text, sizeof text, HEAD "%s", rows[i].text);
+        AUTO(reading) r = reading_with(text, (const char *const[]){ rows[i].param, NULL });
+
+        differs = rows[i].message ? reading_differs(&r, 0, 1, 1, rows[i].message, rows[i].help) ||
+                                        r.diags->list[0].severity != rows[i].severity ||
+                                        r.diags->list[0].place.source != 1
+                                  : r.diags->len > 0;
+        if (differs)
+            print_error("of -P %s and the file:\n%s%s\n", rows[i].param, text, reading_said(&r));
+        wrong += differs;
+    }
+    assert_int_equal(wrong, 0);
+}
+
 static void declared_params_get_their_defaults_and_flags(void **state) {
     static const char text[] =
         HEAD "inputs:\n"
@@ -249,6 +304,7 @@ int main(void) {
         cmocka_unit_test(files_are_merged_from_left_to_right),
         cmocka_unit_test(a_mistake_is_told_in_the_file_that_made_it),
         cmocka_unit_test(wrong_params_are_told),
+        cmocka_unit_test(a_param_that_the_file_does_not_use_is_told_with_the_one_that_was_meant),
         cmocka_unit_test(declared_params_get_their_defaults_and_flags),
         cmocka_unit_test(a_reference_to_another_run_is_told_from_a_template),
         cmocka_unit_test(a_section_may_come_whole_out_of_a_param),

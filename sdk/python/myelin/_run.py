@@ -288,6 +288,8 @@ def _new(name: Optional[str], home: Optional[str]) -> Run:
         standalone = Standalone(name, home)
     except OSError as error:
         return _nowhere(str(error))
+    if os.environ.get("MYELIN_QUIET", "") in ("", "0"):
+        _say("logging to run %s (%s)" % (standalone.id, standalone.directory))
     return Run(standalone.spool, standalone.outputs, standalone)
 
 
@@ -295,7 +297,8 @@ def init(name: Optional[str] = None, home: Optional[str] = None) -> Run:
     """The run of this process: the same one however often it is asked for.
 
     In a task of `myelin run`, and in a process that one has started, it is that task's. Elsewhere a
-    run is made in `home` ($MYELIN_HOME, or ~/.myelin), with `name`. Where that cannot be written, a
+    run is made in `home` ($MYELIN_HOME, or ~/.myelin), with `name`, and a line on standard error says
+    which one (MYELIN_QUIET=1 leaves that out). Where that cannot be written, a
     line on standard error says so, and what is logged goes nowhere: it never raises for that."""
     global _run
 

@@ -167,7 +167,7 @@ class Standalone:
 
     def __init__(self, name: Optional[str], home: Optional[str]) -> None:
         self.error = None  # type: Optional[BaseException]
-        directory = make_directory(home_of(home))
+        self.directory = directory = make_directory(home_of(home))
         self.id, self.uuid = os.path.basename(directory), uuid.uuid4().hex
         self.outputs = os.path.join(directory, "outputs")
         self.spool = os.path.join(directory, "spool", TASK)

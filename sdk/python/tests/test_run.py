@@ -119,6 +119,19 @@ def test_outside_a_run_one_is_made(stage):
     assert stage.home.stat().st_mode & 0o777 == 0o700
 
 
+def test_the_run_that_is_made_is_named_once_unless_that_is_not_wanted(stage):
+    code = """
+        myelin.init()
+        myelin.init()
+    """
+    ended = stage.run(code, inside=False)
+    assert ended.status == 0 and ended.err == "myelin: logging to run 1 (%s)\n" % (stage.home / "runs" / "1"), ended
+    ended = stage.run("import os\nos.environ['MYELIN_QUIET'] = '1'\nmyelin.init()", inside=False)
+    assert ended.status == 0 and ended.err == "", ended
+    ended = stage.run(code, inside=True)
+    assert ended.status == 0 and ended.err == "", ended
+
+
 def test_each_process_gets_the_next_number(stage):
     (stage.home / "runs" / "41").mkdir(parents=True)
     for number in ("42", "43"):

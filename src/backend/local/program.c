@@ -16,7 +16,7 @@
 /* What the C library takes when PATH is not set at all. */
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
-static const char *path_of(char *const *envp) {
+const char *program_path(char *const *envp) {
     for (; envp && *envp; envp++)
         if (strncmp(*envp, "PATH=", 5) == 0)
             return *envp + 5;
@@ -53,7 +53,7 @@ int program_find(const char *name, char *const *envp, const char *directory, cha
     const int at = open_directory(directory);
     char candidate[PATH_MAX], refused[PATH_MAX] = "";
 
-    for (const char *entry = path_of(envp), *next; entry; entry = next) {
+    for (const char *entry = program_path(envp), *next; entry; entry = next) {
         const char *colon = strchrnul(entry, ':');
         const int n = (int)(colon - entry);
         enum match match;
@@ -97,7 +97,7 @@ void program_forget(struct program_cache *cache) {
 
 int program_find_cached(struct program_cache *cache, const char *name, char *const *envp,
                         const char *directory, char *found, int *errnum, struct error *err) {
-    const char *path = path_of(envp);
+    const char *path = program_path(envp);
 
     if (cache->found && text_is_same(cache->name, name) && text_is_same(cache->path, path) &&
         text_is_same(cache->directory, directory)) {

@@ -8,15 +8,25 @@
 #ifndef BACKEND_LOCAL_PROGRAM_H
 #define BACKEND_LOCAL_PROGRAM_H
 
+#include <limits.h>
+#include <stdbool.h>
+
 #include "base/error.h"
+
+/* The PATH of envp, or what the C library takes without one. */
+const char *program_path(char *const *envp);
 
 /* Looks a name without '/' up in the PATH of envp. `found` has room for PATH_MAX bytes.
  * On failure *errnum is ENOENT, or EACCES when only files that are not executable match. */
 MUST_CHECK int program_find(const char *name, char *const *envp, const char *directory, char *found,
                             int *errnum, struct error *err);
 
-/* The same, remembering the last that was found. A zeroed cache is empty. Who fails to execute what
- * was found forgets it, as it may have moved. */
+/* The program of the PATH whose name is nearest to one that is not there: python3 for python. False
+ * if none is near enough (codec/nearest.h). */
+bool program_nearest(const char *name, char *const *envp, char found[static NAME_MAX + 1]);
+
+/* The same as program_find, remembering the last that was found. A zeroed cache is empty. Who fails
+ * to execute what was found forgets it, as it may have moved. */
 struct program_cache {
     char *name, *path, *directory; /* what was asked */
     char *found;                   /* NULL: nothing is remembered */

@@ -25,7 +25,7 @@ yes $(printf '%099d' 0) | head -c $FLOOD
 touch poured; while [ ! -e end ]; do sleep 0.02; done
 EOF
     printf 'version: 1\nkind: experiment\nrun: {cmd: sh pour.sh}\n' >job.yml
-    myelin run -d --log-limit $KEPT job.yml
+    myelin run -d --log-limit ${KEPT}B job.yml
     expect_status 0
     wait_for 20 "the task" test -e up
     pid=$(supervisor "$(cat "$SCRATCH/home/.myelin/runs/1/lock")")
