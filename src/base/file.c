@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { PART_TRIES = 100 };
 
 int file_write_all(int fd, const void *bytes, size_t n) {
     const char *at = bytes;
@@ -26,7 +29,7 @@ int file_write_all(int fd, const void *bytes, size_t n) {
     return 0;
 }
 
-static int read_all(int fd, struct buf *out, struct error *err) {
+int file_read_all(int fd, struct buf *out, struct error *err) {
     char chunk[64 * 1024];
     ssize_t n;
 
@@ -54,7 +57,7 @@ int file_read(const char *path, struct buf *out, struct error *err) {
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         status = error_set(err, ERROR_INVALID, "%s is a directory", path);
     } else {
-        status = read_all(fd, out, err);
+        status = file_read_all(fd, out, err);
         if (status)
             error_wrap(err, "%s", is_stdin ? "standard input" : path);
     }
@@ -79,4 +82,56 @@ bool file_append(int fd, const char *bytes, size_t n) {
         errnum = errno;
     errno = errnum;
     return false;
+}
+
+int file_open_regular(const char *path, int flags, unsigned mode) {
+    /* O_NONBLOCK: to open a FIFO would wait for its other end. It means nothing to a regular file.
+     */
+    const int fd = open(path, flags | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, (mode_t)mode);
+    struct stat st;
+
+    if (fd < 0 && errno == ENXIO)
+        errno = FILE_IS_NOT_REGULAR; /* a FIFO that nobody reads, or a socket */
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    errno = FILE_IS_NOT_REGULAR;
+    return -1;
+}
+
+int file_make_part(const char *path, unsigned mode, char part[static FILE_PART_NAME]) {
+    for (int i = 0; i < PART_TRIES; i++) {
+        int fd;
+
+        if (snprintf(part, FILE_PART_NAME, "%s.part%d", path, i) >= FILE_PART_NAME) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        unlink(part); /* of one who died in the middle of this; a directory may be in use */
+        fd = file_open_regular(part, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0 && fchmod(fd, (mode_t)mode & 0777) == 0)
+            return fd;
+        if (fd >= 0) {
+            close(fd);
+            unlink(part);
+            return -1;
+        }
+        if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+int file_replace(const char *part, const char *path) {
+    int status;
+
+    if (rename(part, path) == 0)
+        return 0;
+    /* A directory gives way only to an exchange. */
+    status = errno == EISDIR ? renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_EXCHANGE) : -1;
+    if (status == 0)
+        (void)rmdir(part); /* one with files in it stays under that name */
+    return status;
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum { SCAN_SIZE = 64 * 1024 };
 
 void logread_init(struct logread *log, const char *directory, const char *task,
@@ -38,7 +40,7 @@ bool logread_open(struct logread *log) {
         return true;
     if (snprintf(path, sizeof path, "%s/%s.log", log->directory, log->task) >= (int)sizeof path)
         return false;
-    log->fd = open(path, O_RDONLY | O_CLOEXEC);
+    log->fd = file_open_regular(path, O_RDONLY, 0);
     if (log->fd < 0)
         return false;
     log->index = malloc(sizeof *log->index);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "codec/json_read.h"
 
 enum { FIRST_LINE_MOST = 1 << 20, PIECE = 4096, UUID_DIGITS = 32, ID_DIGITS_MOST = 9 };
@@ -24,7 +25,7 @@ static bool read_first_line(const struct rundir *rundir, struct buf *line, bool 
     ssize_t n;
     int fd;
 
-    fd = open(rundir->journal, O_RDONLY | O_CLOEXEC);
+    fd = file_open_regular(rundir->journal, O_RDONLY, 0);
     *is_hidden = fd < 0 && errno != ENOENT && errno != ENOTDIR;
     if (fd < 0)
         return false;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -21,13 +22,20 @@ enum {
 static int journal_open(struct journal *journal, const struct rundir *rundir, int flags,
                         struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
+    struct stat st;
 
     *journal = (struct journal){ .line = BUF_INIT(JOURNAL_LINE_MOST),
                                  .waiting = BUF_INIT(WAITING_MOST + JOURNAL_LINE_MOST) };
     journal->fd = shared_open(rundir_home_of(rundir, &arena), rundir->journal,
-                              O_RDWR | O_APPEND | O_CLOEXEC | flags, SHARED_TO_READ, 0666);
+                              O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | flags,
+                              SHARED_TO_READ, 0666);
     if (journal->fd < 0)
         return error_set_errno(err, errno, "cannot write '%.300s'", rundir->journal);
+    if (fstat(journal->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        close(journal->fd);
+        journal->fd = -1;
+        return error_set(err, ERROR_INVALID, "'%.300s' is not a regular file", rundir->journal);
+    }
     journal->started_us = clock_monotonic_us();
     return 0;
 }
@@ -206,12 +214,18 @@ bool journal_end(struct journal *journal, enum journal_manner manner) {
 /* ---- reading ---- */
 
 int journal_load(const struct rundir *rundir, struct buf *text, struct error *err) {
-    struct error why;
+    const int fd = file_open_regular(rundir->journal, O_RDONLY, 0);
+    int status;
 
-    if (file_read(rundir->journal, text, &why) == 0 || why.code == ERROR_NOT_FOUND)
+    if (fd < 0 && errno == ENOENT)
         return 0;
-    *err = why;
-    return -1;
+    if (fd < 0 && errno == FILE_IS_NOT_REGULAR)
+        return error_set(err, ERROR_INVALID, "'%.300s' is not a regular file", rundir->journal);
+    if (fd < 0)
+        return error_set_errno(err, errno, "%.300s", rundir->journal);
+    status = file_read_all(fd, text, err);
+    close(fd);
+    return status ? error_wrap(err, "%.300s", rundir->journal) : 0;
 }
 
 bool journal_next(const struct buf *text, size_t *at, const char **line, size_t *n) {

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define GAP_BIT (1ull << 63)
 
 void logindex_encode(const struct logindex_entry *entry, unsigned char out[LOGINDEX_RECORD]) {
@@ -35,7 +37,7 @@ void logindex_open(struct logindex *index, const char *directory, const char *ta
     index->fd = -1;
     index->n = index->window_n = index->window_at = 0;
     if (snprintf(path, sizeof path, "%s/%s.idx", directory, task) < (int)sizeof path)
-        index->fd = open(path, O_RDONLY | O_CLOEXEC);
+        index->fd = file_open_regular(path, O_RDONLY, 0);
 }
 
 void logindex_close(struct logindex *index) {

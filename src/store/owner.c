@@ -8,24 +8,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "store/presence.h"
 #include "store/sharing.h"
 
 enum { ANNOUNCEMENT_BYTES = 16 }; /* any process number, and at least one newline */
+
+/* errno of open_lock: a FIFO, a directory or a link is in the place of the lock. */
+enum { NOT_A_LOCK = FILE_IS_NOT_REGULAR };
 
 static int open_lock(const struct rundir *rundir, int flags) {
     AUTO(arena) arena = ARENA_INIT;
     const char *home = flags & O_CREAT ? rundir_home_of(rundir, &arena) : NULL;
     char path[PATH_MAX];
+    struct stat st;
+    int fd;
 
     if (snprintf(path, sizeof path, "%s/lock", rundir->path) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return shared_open(home, path, flags | O_CLOEXEC, SHARED_TO_READ, 0666);
+    fd = shared_open(home, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, SHARED_TO_READ, 0666);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || errno == EISDIR || errno == ENXIO || errno == ELOOP)
+        errno = NOT_A_LOCK;
+    return -1;
 }
 
 /* A lock of the open file, not of the process: children share it, the last one ends it, and it
@@ -79,6 +94,10 @@ static int cannot_take(int lock, const struct rundir *rundir, const char *why_he
                        struct error *err) {
     if (lock >= 0 && is_held(errno))
         error_set(err, ERROR_CONFLICT, "run %s %s", rundir->id, why_held);
+    else if (lock < 0 && errno == NOT_A_LOCK)
+        error_set(err, ERROR_INVALID,
+                  "cannot lock run %s: '%.300s/lock' is not a regular file; remove it", rundir->id,
+                  rundir->path);
     else
         error_set_errno(err, errno, "cannot lock run %s", rundir->id);
     if (lock >= 0)
@@ -110,6 +129,16 @@ static void forget_announced(int lock) {
         (void)write_announcement(lock, "");
 }
 
+/* Whether the owner lives though its lock is free: a task has put another file in its place. Leaves
+ * errno as a lock that is held would. */
+static bool is_present(const struct rundir *rundir) {
+    const bool is_held = presence_is_held(rundir);
+
+    if (is_held)
+        errno = EAGAIN;
+    return is_held;
+}
+
 int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
     int lock = open_lock(rundir, O_RDWR | O_CREAT);
 
@@ -117,6 +146,8 @@ int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
         return cannot_take(lock, rundir, "is still running", err);
     if (wait_for_rest(lock, OWNER_PASSING_MS))
         return cannot_take(lock, rundir, "is just looked at by another command: try again", err);
+    if (is_present(rundir))
+        return cannot_take(lock, rundir, "is still running", err);
     forget_announced(lock);
     *fd = lock;
     return 0;
@@ -125,7 +156,7 @@ int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
 int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd, struct error *err) {
     int lock = open_lock(rundir, O_RDWR | O_CREAT);
 
-    if (lock < 0 || wait_for_rest(lock, most_ms))
+    if (lock < 0 || wait_for_rest(lock, most_ms) || is_present(rundir))
         return cannot_take(lock, rundir, "has an owner, or is just looked at", err);
     *fd = lock;
     return 0;
@@ -146,19 +177,44 @@ void owner_announce(int fd, pid_t pid) {
     (void)write_announcement(fd, number);
 }
 
+int owner_put_back(const struct rundir *rundir, int *fd, pid_t pid, struct error *err) {
+    char path[PATH_MAX], part[FILE_PART_NAME];
+    struct stat st;
+    int lock;
+
+    if (fstat(*fd, &st) < 0 ||
+        snprintf(path, sizeof path, "%s/lock", rundir->path) >= (int)sizeof path)
+        return error_set(err, ERROR_INVALID, "the lock of run %s is gone", rundir->id);
+    lock = file_make_part(path, st.st_mode, part);
+    if (lock < 0 || take_part(lock, PART_OWNER) || take_part(lock, PART_REST))
+        return cannot_take(lock, rundir, "has a lock that another process holds", err);
+    owner_announce(lock, pid);
+    if (file_replace(part, path)) {
+        error_set_errno(err, errno, "cannot put back '%.300s'", path);
+        unlink(part);
+        close(lock);
+        return -1;
+    }
+    close(*fd);
+    *fd = lock;
+    return 0;
+}
+
 bool owner_lives(const struct rundir *rundir, pid_t *pid) {
     int fd = open_lock(rundir, O_RDONLY);
     char text[32] = "";
-    bool lives;
+    bool is_locked;
 
     *pid = 0;
-    if (fd < 0)
-        return errno != ENOENT && errno != ENOTDIR;
-    lives = has_owner(fd);
-    if (lives && pread(fd, text, sizeof text - 1, 0) > 0)
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR && errno != NOT_A_LOCK)
+        return true;
+    is_locked = fd >= 0 && has_owner(fd);
+    if (is_locked && pread(fd, text, sizeof text - 1, 0) > 0)
         *pid = (pid_t)atoi(text);
-    close(fd);
-    return lives;
+    if (fd >= 0)
+        close(fd);
+    /* What an unlocked file names is not believed: the owner puts its own back within a second. */
+    return is_locked || presence_is_held(rundir);
 }
 
 /* Why the supervisor cannot be reached, as errno tells. */
@@ -173,7 +229,7 @@ int owner_signal(const struct rundir *rundir, int number, struct error *err) {
     pid_t pid;
     int pidfd, status, fd = open_lock(rundir, O_RDONLY);
 
-    if (fd < 0 && errno != ENOENT)
+    if (fd < 0 && errno != ENOENT && errno != NOT_A_LOCK)
         return cannot_reach(rundir, errno, err);
     if (fd >= 0)
         close(fd);
