@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,14 +22,14 @@ static int keep_if_regular(int fd) {
     if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
         return fd;
     close(fd);
-    errno = ENXIO;
+    errno = FILE_IS_NOT_REGULAR;
     return -1;
 }
 
 /* A directory that is opened for writing fails with EISDIR, before anybody sees what it is. */
 static int regular_or_none(int fd) {
     if (fd < 0 && errno == EISDIR)
-        errno = ENXIO;
+        errno = FILE_IS_NOT_REGULAR;
     return keep_if_regular(fd);
 }
 
@@ -95,6 +96,7 @@ int file_open_linkless_directory(const char *path) {
 }
 
 /* ---- whole files ---- */
+enum { PART_TRIES = 100 };
 
 int file_write_all(int fd, const void *bytes, size_t n) {
     const char *at = bytes;
@@ -156,8 +158,9 @@ int file_read_linkless(const char *path, struct buf *out, struct error *err) {
     int status;
 
     if (fd < 0)
-        return errno == ENXIO ? error_set(err, ERROR_INVALID, "%s is not a regular file", path)
-                              : error_set_errno(err, errno, "%s", path);
+        return errno == FILE_IS_NOT_REGULAR
+                   ? error_set(err, ERROR_INVALID, "%s is not a regular file", path)
+                   : error_set_errno(err, errno, "%s", path);
     status = file_read_rest(fd, out, err);
     if (status)
         error_wrap(err, "%s", path);
@@ -181,4 +184,39 @@ bool file_append(int fd, const char *bytes, size_t n) {
         errnum = errno;
     errno = errnum;
     return false;
+}
+
+int file_make_part(const char *path, unsigned mode, char part[static FILE_PART_NAME]) {
+    for (int i = 0; i < PART_TRIES; i++) {
+        int fd;
+
+        if (snprintf(part, FILE_PART_NAME, "%s.part%d", path, i) >= FILE_PART_NAME) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        unlink(part); /* of one who died in the middle of this; a directory may be in use */
+        fd = file_open_regular(part, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0 && fchmod(fd, (mode_t)mode & 0777) == 0)
+            return fd;
+        if (fd >= 0) {
+            close(fd);
+            unlink(part);
+            return -1;
+        }
+        if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+int file_replace(const char *part, const char *path) {
+    int status;
+
+    if (rename(part, path) == 0)
+        return 0;
+    /* A directory gives way only to an exchange. */
+    status = errno == EISDIR ? renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_EXCHANGE) : -1;
+    if (status == 0)
+        (void)rmdir(part); /* one with files in it stays under that name */
+    return status;
 }

@@ -3,15 +3,19 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 
+/* errno of the calls below for a FIFO, a directory, a device or a socket. */
+enum { FILE_IS_NOT_REGULAR = ENXIO };
+
 /* Opens a regular file that may have been put there by somebody else. Never blocks and never acts
  * on anything but a regular file: a symbolic link fails with ELOOP, a FIFO, device, socket or
- * directory with ENXIO. The descriptor is non-blocking (which means nothing for a regular file) and
- * closed by exec. Returns the descriptor, or -1 with errno. */
+ * directory with FILE_IS_NOT_REGULAR. The descriptor is non-blocking (which means nothing for a
+ * regular file) and closed by exec. Returns the descriptor, or -1 with errno. */
 MUST_CHECK int file_open_regular(const char *path, int flags, mode_t mode);
 /* The same, and no directory on the way is a symbolic link either: for files below a directory that
  * another user owns. The path must be canonical (realpath) down to that directory. */
@@ -35,5 +39,12 @@ MUST_CHECK int file_read_rest(int fd, struct buf *out, struct error *err);
  * appends to meanwhile, or nothing: what a full disk took of them is taken back. False: errno says
  * why. */
 MUST_CHECK bool file_append(int fd, const char *bytes, size_t n);
+
+/* To put a whole file into the place of whatever is at a path, a directory included: makes an empty
+ * file beside it, of the given mode and open to be read and written; `part` gets its name. When
+ * it is filled, file_replace moves it; else the caller removes it. Both return -1 with errno. */
+enum { FILE_PART_NAME = 4096 };
+MUST_CHECK int file_make_part(const char *path, unsigned mode, char part[static FILE_PART_NAME]);
+MUST_CHECK int file_replace(const char *part, const char *path);
 
 #endif

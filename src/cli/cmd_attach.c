@@ -51,6 +51,9 @@ static int follow(const struct invocation *in, const struct rundir *rundir, stru
     }
     if (outcome == WATCH_LEFT) {
         status = report_left(rundir);
+    } else if (outcome == WATCH_GONE) {
+        report_gone(stderr, rundir);
+        status = STATUS_RUN_OWN_FAILURE;
     } else {
         report_end(stderr, &run);
         status = run.exit_status == EXIT_STATUS_NONE ? STATUS_RUN_OWN_FAILURE : run.exit_status;

@@ -96,12 +96,16 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
         record_release(&record);
         return STATUS_RUN_OWN_FAILURE;
     }
-    status = outcome == WATCH_LEFT ? STATUS_INTERRUPTED : record.exit_status;
+    status = outcome == WATCH_OVER ? record.exit_status : STATUS_INTERRUPTED;
     if (outcome == WATCH_LEFT && record.backend && !owner_lives(rundir, &owner)) {
         fprintf(stderr,
                 "myelin: nobody watches run %s here any more; it goes on, and 'myelin attach %s' "
                 "watches it again\n",
                 rundir->id, rundir->id);
+        status = STATUS_RUN_OWN_FAILURE;
+    }
+    if (outcome == WATCH_GONE) {
+        report_gone(stderr, rundir);
         status = STATUS_RUN_OWN_FAILURE;
     }
     if (outcome == WATCH_OVER)

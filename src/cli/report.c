@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/signals.h"
 #include "cli/history.h"
@@ -93,7 +94,7 @@ static void last_lines(const struct run_record *run, uint32_t rank, line_sink *s
     AUTO(buf) output = BUF_INIT(TAIL_BYTES);
     AUTO(arena) arena = ARENA_INIT;
 
-    tasklog_tail(rundir_attempt_logs(&run->rundir, record_attempt(run), &arena),
+    tasklog_tail(NULL, rundir_attempt_logs(&run->rundir, record_attempt(run), &arena),
                  task_name(&run->task_names[rank]).text, &output);
     tail_lines(output.data, output.len, sink, context);
 }
@@ -136,7 +137,8 @@ void report_failure(FILE *out, const struct run_record *run) {
         return;
     print_folded(out, "  stopped because of it: ", &plan, stopped_task, run, "\n");
     print_folded(out, "  not started because of it: ", &plan, unstarted_task, run, "\n");
-    fprintf(out, "  logs: %s\n", run->rundir.logs);
+    if (access(run->rundir.logs, F_OK) == 0)
+        fprintf(out, "  logs: %s\n", run->rundir.logs);
 }
 
 void report_end(FILE *out, const struct run_record *run) {
@@ -154,6 +156,13 @@ void report_end(FILE *out, const struct run_record *run) {
         fprintf(out, "left behind: %s\n", runs_text(&arena, run->left, 0));
     if (losses_any(&run->losses))
         fprintf(out, "not kept: %s\n", losses_text(&run->losses, &arena));
+}
+
+void report_gone(FILE *out, const struct rundir *rundir) {
+    fprintf(out,
+            "myelin: run %s failed: its directory %s was removed while it was going on, and its "
+            "supervisor is gone, too. Find out what removes it, and start the run again\n",
+            rundir->id, rundir->path);
 }
 
 /* ---- JSON ---- */

@@ -18,6 +18,10 @@ void report_start(FILE *out, const struct plan *plan, const struct rundir *rundi
 /* How it ended; if it failed, the first failing task with its last lines. */
 void report_end(FILE *out, const struct run_record *run);
 
+/* A run whose directory was removed while it went on, and of which nobody is left to write the end.
+ */
+void report_gone(FILE *out, const struct rundir *rundir);
+
 /* What belongs to a failure besides its sentence: the hint, the last lines of the first failing
  * task, who was stopped or not started because of it, where the logs are. */
 void report_failure(FILE *out, const struct run_record *run);

@@ -13,6 +13,7 @@
 #include "store/owner.h"
 #include "store/rights.h"
 #include "supervise/keeper.h"
+#include "supervise/stranded.h"
 
 enum {
     LOOK_EVERY_MS = 10,
@@ -54,12 +55,18 @@ bool stopping_was_interrupted(void) {
 /* ---- one run ---- */
 
 /* Waits until nobody owns the run any more; false when it still is after `seconds` (negative:
- * as long as it takes), or on an interrupt. */
+ * as long as it takes), or on an interrupt. A task may suspend the processes that are to end the
+ * run, even again and again: they are continued, and that is bounded. */
 static bool wait_for_end(const struct rundir *rundir, double seconds) {
     const int64_t start_us = clock_monotonic_us();
+    struct suspension suspension = { 0 };
     pid_t pid;
 
     while (owner_lives(rundir, &pid)) {
+        if (is_stranded(pid))
+            stranded_continue(rundir, &suspension);
+        else
+            keeper_continue(pid, &suspension);
         if (was_interrupted ||
             (seconds >= 0 && (double)(clock_monotonic_us() - start_us) / 1e6 >= seconds))
             return false;
@@ -83,6 +90,10 @@ static int tell(const struct rundir *rundir, int number, bool *was_living, struc
         }
         if (err->code == ERROR_DENIED)
             return -1;
+        if (is_stranded(pid) && stranded_signal(rundir, number)) {
+            *was_living = true;
+            return 0;
+        }
         clock_pause_ms(TELL_AGAIN_MS);
     }
     return -1;

@@ -12,13 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/signals.h"
 #include "store/journal.h"
 #include "store/owner.h"
+#include "store/presence.h"
 #include "supervise/bell.h"
 #include "supervise/keeper.h"
 #include "supervise/supervisor.h"
@@ -47,13 +50,16 @@ struct watcher {
     const char *logs_path;             /* of that attempt */
     uint32_t n_drained;                /* attempts that are over and whose logs were shown whole */
     bool has_caught_up;
+    int directory; /* of the run, open: it tells whether the run lives after it was removed */
     int journal_fd;
+    off_t journal_at;   /* how far it was read */
     struct buf journal; /* the beginning of a line */
     int notify_fd;
     struct event *notify_event, *look_event, *more_event, *fold_event, *resize_event;
     struct event *signal_events[ARRAY_LEN(signals)];
     bool has_looked, has_told_trouble;
     unsigned interrupts;
+    struct suspension suspension; /* of the keeper, since the first of them */
     enum watch_outcome outcome;
     alignas(struct inotify_event) char bytes[READ_SIZE];
 };
@@ -244,19 +250,47 @@ static void feed_lines(struct watcher *w) {
     w->journal.data[w->journal.len] = '\0';
 }
 
+/* A supervisor that puts its journal back makes a new file, which begins as the old one did. Where
+ * there is none the old one stays: it may be the run's directory that was removed. */
+static void open_journal(struct watcher *w) {
+    struct stat ours, there;
+    int fd;
+
+    if (w->journal_fd >= 0 && (fstat(w->journal_fd, &ours) < 0 || ours.st_nlink > 0 ||
+                               lstat(w->rundir->journal, &there) < 0))
+        return;
+    fd = journal_open_to_read(w->rundir);
+    if (fd < 0)
+        return;
+    if (w->journal_fd >= 0)
+        close(w->journal_fd);
+    w->journal_fd = fd;
+}
+
 static void read_journal(struct watcher *w) {
     struct error err;
     ssize_t n;
 
-    if (w->journal_fd < 0)
-        w->journal_fd = journal_open_to_read(w->rundir);
+    open_journal(w);
     feed_lines(w);
     while (w->journal_fd >= 0 && !is_held(w) &&
-           (n = read(w->journal_fd, w->bytes, sizeof w->bytes)) > 0) {
+           (n = pread(w->journal_fd, w->bytes, sizeof w->bytes, w->journal_at)) > 0) {
+        w->journal_at += n;
         if (buf_append(&w->journal, w->bytes, (size_t)n, &err))
             buf_clear(&w->journal); /* no line of ours is that long */
         feed_lines(w);
     }
+}
+
+/* By the directory that was open before it was removed, too. */
+static bool run_lives(const struct watcher *w, pid_t *pid) {
+    return owner_lives(w->rundir, pid) || presence_is_held_at(w->directory);
+}
+
+static bool is_removed(const struct watcher *w) {
+    struct stat st;
+
+    return w->directory >= 0 && lstat(w->rundir->path, &st) < 0 && errno == ENOENT;
 }
 
 /* The last line is written a moment before its writer is gone: nothing of a run is left only then.
@@ -270,7 +304,7 @@ static void wait_for_owner(const struct watcher *w) {
     while (bell.fd >= 0 && poll(&bell, 1, OWNER_WAIT_MS) > 0)
         if (bell_hear(bell.fd, heard, ARRAY_LEN(heard)) < 0)
             break;
-    for (int i = 0; i < OWNER_WAITS_MOST && owner_lives(w->rundir, &pid); i++)
+    for (int i = 0; i < OWNER_WAITS_MOST && run_lives(w, &pid); i++)
         nanosleep(&pause, NULL);
 }
 
@@ -382,6 +416,12 @@ static bool has_more(const struct watcher *w) {
     return is_held(w) || evtimer_pending(w->more_event, NULL);
 }
 
+/* A task may have suspended those who would end the run. Who only looks leaves them alone. */
+static void continue_owner(struct watcher *w, pid_t pid) {
+    if (w->options->signals_stop)
+        keeper_continue(pid, w->interrupts > 0 ? &w->suspension : NULL);
+}
+
 static void on_look(evutil_socket_t fd, short what, void *context) {
     const struct timeval again = clock_timeval(LOOK_EVERY_MS);
     struct watcher *w = context;
@@ -396,15 +436,19 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
         evtimer_add(w->look_event, &again);
         return;
     }
-    if (!state_is_final(w->record->state) && !owner_lives(w->rundir, &pid)) {
+    if (!state_is_final(w->record->state) && !run_lives(w, &pid)) {
         read_journal(w); /* the owner may have gone right after its last line */
         if (!state_is_final(w->record->state))
             supervisor_settle(w->rundir, SETTLE_PATIENTLY);
         look(w);
         if (!state_is_final(w->record->state) && !has_more(w))
-            finish(w, WATCH_LEFT); /* another host's run, or one that cannot be written to */
-    } else if (w->follow && w->has_looked && !state_is_final(w->record->state))
-        follow_show_status(w->follow, w->record, pid);
+            /* another host's run, or one that cannot be written to */
+            finish(w, is_removed(w) ? WATCH_GONE : WATCH_LEFT);
+    } else if (!state_is_final(w->record->state)) {
+        continue_owner(w, pid);
+        if (w->follow && w->has_looked)
+            follow_show_status(w->follow, w->record, pid);
+    }
     w->has_looked = true; /* a run of less than a second shows no status line */
     evtimer_add(w->look_event, &again);
 }
@@ -513,6 +557,8 @@ static void watcher_release(struct watcher *w) {
         close(w->notify_fd);
     if (w->journal_fd >= 0)
         close(w->journal_fd);
+    if (w->directory >= 0)
+        close(w->directory);
     if (w->follow) {
         follow_settle(w->follow);
         follow_hide_status(w->follow);
@@ -534,6 +580,7 @@ int watch_run(const struct rundir *rundir, const struct watch_options *options,
     struct watcher w = { .rundir = rundir,
                          .options = options,
                          .record = record,
+                         .directory = presence_open(rundir),
                          .journal_fd = -1,
                          .notify_fd = options->listener,
                          .journal = BUF_INIT(UNREAD_LINE_MOST) };

@@ -35,6 +35,7 @@ struct watch_options {
 enum watch_outcome {
     WATCH_OVER, /* the run is over: the record says how */
     WATCH_LEFT, /* the watcher was told to go; the run goes on */
+    WATCH_GONE, /* the run's directory was removed, and nobody is there to say how it ended */
 };
 
 /* Holds back (SIG_BLOCK) the signals that watching answers, from before a run is started until

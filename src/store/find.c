@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "codec/json_read.h"
 #include "model/uuid.h"
 #include "store/journal.h"
@@ -153,8 +154,8 @@ static bool goes_on(const struct rundir *rundir, const struct run_identity *iden
     return !is_over;
 }
 
-/* How well a run fits that a name or @ means: one's own before those of others in a shared home, and
- * then one that goes on, if that is asked for. BEST needs no further look. */
+/* How well a run fits that a name or @ means: one's own before those of others in a shared home,
+ * and then one that goes on, if that is asked for. BEST needs no further look. */
 enum fit { FIT_NONE, FIT_OTHERS, FIT_OTHERS_WANTED, FIT_OWN, FIT_BEST };
 
 static enum fit fit_of(const struct rundir *rundir, const struct run_identity *identity,

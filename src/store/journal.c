@@ -39,8 +39,8 @@ static int journal_open(struct journal *journal, const struct rundir *rundir, in
     home = rundir_home_of(rundir, &arena);
     if (home_is_shared(home))
         journal->public_fd =
-            shared_open_in_run(home, arena_printf(&arena, "%s/" PUBLIC_FILE, rundir->path),
-                               O_WRONLY | O_APPEND | O_CREAT);
+            file_open_linkless(arena_printf(&arena, "%s/" PUBLIC_FILE, rundir->path),
+                               O_WRONLY | O_APPEND | O_CREAT, S_IRUSR | S_IWUSR);
     journal->started_us = clock_monotonic_us();
     return 0;
 }

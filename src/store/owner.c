@@ -14,21 +14,22 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "store/presence.h"
 #include "store/rights.h"
 #include "store/sharing.h"
 
 enum { ANNOUNCEMENT_BYTES = 16 }; /* any process number, and at least one newline */
 
+/* Nobody else may read it: who may read a file can put a lock on it (presence.h). */
 static int open_lock(const struct rundir *rundir, int flags) {
-    AUTO(arena) arena = ARENA_INIT;
-    const char *home = flags & O_CREAT ? rundir_home_of(rundir, &arena) : NULL;
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s/lock", rundir->path) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return shared_open_in_run(home, path, flags);
+    return file_open_linkless(path, flags, S_IRUSR | S_IWUSR);
 }
 
 /* A lock of the open file, not of the process: children share it, the last one ends it, and it
@@ -82,6 +83,10 @@ static int cannot_take(int lock, const struct rundir *rundir, const char *why_he
                        struct error *err) {
     if (lock >= 0 && is_held(errno))
         error_set(err, ERROR_CONFLICT, "run %s %s", rundir->id, why_held);
+    else if (lock < 0 && (errno == FILE_IS_NOT_REGULAR || errno == ELOOP))
+        error_set(err, ERROR_INVALID,
+                  "cannot lock run %s: '%.300s/lock' is not a regular file; remove it", rundir->id,
+                  rundir->path);
     else
         error_set_errno(err, errno, "cannot lock run %s", rundir->id);
     if (lock >= 0)
@@ -113,6 +118,16 @@ static void forget_announced(int lock) {
         (void)write_announcement(lock, "");
 }
 
+/* Whether the owner lives though its lock is free: a task has put another file in its place. Leaves
+ * errno as a lock that is held would. */
+static bool is_present(const struct rundir *rundir) {
+    const bool is_held = presence_is_held(rundir);
+
+    if (is_held)
+        errno = EAGAIN;
+    return is_held;
+}
+
 int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
     int lock;
 
@@ -123,6 +138,8 @@ int owner_take(const struct rundir *rundir, int *fd, struct error *err) {
         return cannot_take(lock, rundir, "is still running", err);
     if (wait_for_rest(lock, OWNER_PASSING_MS))
         return cannot_take(lock, rundir, "is just looked at by another command: try again", err);
+    if (is_present(rundir))
+        return cannot_take(lock, rundir, "is still running", err);
     forget_announced(lock);
     *fd = lock;
     return 0;
@@ -134,7 +151,7 @@ int owner_pass(const struct rundir *rundir, unsigned most_ms, int *fd, struct er
     if (rights_check(rundir, err))
         return -1;
     lock = open_lock(rundir, O_RDWR | O_CREAT);
-    if (lock < 0 || wait_for_rest(lock, most_ms))
+    if (lock < 0 || wait_for_rest(lock, most_ms) || is_present(rundir))
         return cannot_take(lock, rundir, "has an owner, or is just looked at", err);
     *fd = lock;
     return 0;
@@ -155,10 +172,34 @@ void owner_announce(int fd, pid_t pid) {
     (void)write_announcement(fd, number);
 }
 
-/* Whether the lock could not be looked at. What is not a regular file is no lock of ours: nobody
- * owns the run then. */
+int owner_put_back(const struct rundir *rundir, int *fd, pid_t pid, struct error *err) {
+    char path[PATH_MAX], part[FILE_PART_NAME];
+    struct stat st;
+    int lock;
+
+    if (fstat(*fd, &st) < 0 ||
+        snprintf(path, sizeof path, "%s/lock", rundir->path) >= (int)sizeof path)
+        return error_set(err, ERROR_INVALID, "the lock of run %s is gone", rundir->id);
+    lock = file_make_part(path, st.st_mode, part);
+    if (lock < 0 || take_part(lock, PART_OWNER) || take_part(lock, PART_REST))
+        return cannot_take(lock, rundir, "has a lock that another process holds", err);
+    owner_announce(lock, pid);
+    if (file_replace(part, path)) {
+        error_set_errno(err, errno, "cannot put back '%.300s'", path);
+        unlink(part);
+        close(lock);
+        return -1;
+    }
+    close(*fd);
+    *fd = lock;
+    return 0;
+}
+
+/* Whether the lock could not be looked at, though there may be one. What is not a regular file is
+ * no lock of ours. */
 static bool is_hidden(int errnum) {
-    return errnum != ENOENT && errnum != ENOTDIR && errnum != ELOOP && errnum != ENXIO;
+    return errnum != ENOENT && errnum != ENOTDIR && errnum != ELOOP &&
+           errnum != FILE_IS_NOT_REGULAR;
 }
 
 /* Who is announced in a lock that is open; 0: nobody. */
@@ -174,16 +215,20 @@ static pid_t announced(int lock) {
 
 bool owner_lives(const struct rundir *rundir, pid_t *pid) {
     int fd = open_lock(rundir, O_RDONLY);
-    bool lives;
+    bool is_locked;
 
     *pid = 0;
-    if (fd < 0)
-        return is_hidden(errno);
-    lives = has_owner(fd);
-    if (lives)
+    if (fd < 0 && errno == EACCES)
+        return presence_is_public(rundir); /* it is another user's */
+    if (fd < 0 && is_hidden(errno))
+        return true;
+    is_locked = fd >= 0 && has_owner(fd);
+    if (is_locked)
         *pid = announced(fd);
-    close(fd);
-    return lives;
+    if (fd >= 0)
+        close(fd);
+    /* What an unlocked file names is not believed: the owner puts its own back within a second. */
+    return is_locked || (rights_has(rundir) && presence_is_held(rundir));
 }
 
 /* ---- signals ---- */
@@ -196,18 +241,23 @@ static int cannot_reach(const struct rundir *rundir, int errnum, struct error *e
     return error_set_errno(err, errnum, "cannot reach the supervisor of run %s", rundir->id);
 }
 
-/* True also if the kernel does not show it. */
-static bool may_have_open(DIR *descriptors, int lock) {
-    struct stat wanted, st;
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether one of the descriptors is of the lock, or of the run's directory: a lock that was put
+ * back is open in the supervisor alone. True also if the kernel does not show it. */
+static bool may_have_open(DIR *descriptors, int lock, const char *directory) {
+    struct stat file, folder, st;
     const struct dirent *entry;
     bool found = false;
 
-    if (fstat(lock, &wanted) < 0)
+    if (fstat(lock, &file) < 0 || lstat(directory, &folder) < 0)
         return false;
     while (!found && (entry = readdir(descriptors)))
         found = fstatat(dirfd(descriptors), entry->d_name, &st, 0) < 0
                     ? errno == EACCES
-                    : st.st_dev == wanted.st_dev && st.st_ino == wanted.st_ino;
+                    : is_same_file(&st, &file) || is_same_file(&st, &folder);
     return found;
 }
 
@@ -215,19 +265,19 @@ static bool may_have_open(DIR *descriptors, int lock) {
  * in the lock alone is only what somebody has written there. The kernel shows the descriptors of a
  * process only to one with the same group too (newgrp changes it): then the user has to do, whose
  * processes are all that can be signalled. */
-static bool is_owner(pid_t pid, int lock, uid_t user) {
+static bool is_owner(pid_t pid, int lock, const struct rundir *rundir) {
     char path[64];
     struct stat st;
     bool found;
     DIR *dir;
 
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    if (stat(path, &st) < 0 || st.st_uid != user)
+    if (stat(path, &st) < 0 || st.st_uid != rundir->owner)
         return false;
     dir = opendir(path);
     if (!dir)
         return errno == EACCES;
-    found = may_have_open(dir, lock);
+    found = may_have_open(dir, lock, rundir->path);
     closedir(dir);
     return found;
 }
@@ -247,7 +297,7 @@ static int open_keeper(const struct rundir *rundir, int lock, int *pidfd, struct
     *pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (*pidfd < 0)
         return cannot_reach(rundir, errno, err);
-    if (is_owner(pid, lock, rundir->owner))
+    if (is_owner(pid, lock, rundir))
         return 0;
     close(*pidfd);
     return has_owner(lock) ? error_set(err, ERROR_UNAVAILABLE,

@@ -2,7 +2,8 @@
 /*
  * Who owns a run: the processes that hold the lock on runs/<id>/lock. The kernel ends the lock
  * with the last of them, so a run without an owner is over, whatever its journal says, and a
- * reused process number is never mistaken for one.
+ * reused process number is never mistaken for one. Where a task has removed or replaced the file,
+ * the lock on the run's directory (presence.h) still says that the run has an owner.
  */
 #ifndef STORE_OWNER_H
 #define STORE_OWNER_H
@@ -30,6 +31,10 @@ MUST_CHECK int owner_reserve(int fd, const struct rundir *rundir, struct error *
 
 /* Says which process signals are to go to, in the room that was reserved. */
 void owner_announce(int fd, pid_t pid);
+
+/* For the owner whose lock file was removed or replaced: makes it again, locked from the moment
+ * that it is there, with the process that signals are to go to. *fd becomes the new one. */
+MUST_CHECK int owner_put_back(const struct rundir *rundir, int *fd, pid_t pid, struct error *err);
 
 /* Whether the run has an owner; *pid is the announced process then, or 0. Where the lock cannot be
  * looked at (it is another user's, no file can be opened) it has one: who takes a living run for a

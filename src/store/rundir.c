@@ -309,7 +309,7 @@ static int make_numbered(const char *home, const char *runs, const char *from, s
         if (snprintf(path, sizeof path, "%s/%lu", runs, ++id) >= (int)sizeof path)
             return error_set(err, ERROR_INVALID, "the path of the home is too long");
         if ((from ? renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE)
-                  : shared_mkdir(home, path, SHARED_TO_READ, 0777)) == 0) {
+                  : shared_mkdir(home, path, SHARED_TO_ENTER, 0777)) == 0) {
             out->id = arena_printf(arena, "%lu", id);
             out->path = arena_text(arena, path, strlen(path));
             out->owner = geteuid();

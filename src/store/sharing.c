@@ -12,15 +12,24 @@
 
 #include "base/file.h"
 
-enum { OTHERS = S_IRWXG | S_IRWXO, OTHERS_WRITE = S_IWGRP | S_IWOTH };
+enum {
+    OTHERS = S_IRWXG | S_IRWXO,
+    OTHERS_WRITE = S_IWGRP | S_IWOTH,
+    FILE_BITS = S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH,
+};
 
 /* Which of the bits of others the home gives; false: it is one user's. */
 static bool find_mode(const char *home, enum sharing sharing, mode_t *out) {
+    static const mode_t allowed[] = {
+        [SHARED_TO_WRITE] = OTHERS,
+        [SHARED_TO_READ] = OTHERS & ~OTHERS_WRITE,
+        [SHARED_TO_ENTER] = S_IXGRP | S_IXOTH,
+    };
     struct stat st;
 
     if (stat(home, &st) < 0 || !(st.st_mode & OTHERS_WRITE))
         return false;
-    *out = st.st_mode & OTHERS & (sharing == SHARED_TO_WRITE ? OTHERS : ~(mode_t)OTHERS_WRITE);
+    *out = st.st_mode & allowed[sharing];
     return true;
 }
 
@@ -43,27 +52,23 @@ int shared_mkdir(const char *home, const char *path, enum sharing sharing, mode_
     return status;
 }
 
-typedef int file_opener(const char *path, int flags, mode_t mode);
-
-static int open_shared(file_opener *opener, const char *home, const char *path, int flags,
-                       enum sharing sharing, mode_t usual) {
+int shared_open(const char *home, const char *path, int flags, enum sharing sharing, mode_t usual) {
     mode_t mode, before;
     int fd;
 
     if (!(flags & O_CREAT) || !find_mode(home, sharing, &mode))
-        return opener(path, flags, usual);
+        return file_open_regular(path, flags, usual);
     before = umask(0);
-    fd = opener(path, flags, S_IRUSR | S_IWUSR | (mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)));
+    fd = file_open_regular(path, flags, S_IRUSR | S_IWUSR | (mode & FILE_BITS));
     umask(before);
     return fd;
 }
 
-int shared_open(const char *home, const char *path, int flags, enum sharing sharing, mode_t usual) {
-    return open_shared(file_open_regular, home, path, flags, sharing, usual);
-}
+void shared_let_read(const char *home, int fd) {
+    mode_t mode;
 
-int shared_open_in_run(const char *home, const char *path, int flags) {
-    return open_shared(file_open_linkless, home, path, flags, SHARED_TO_READ, 0666);
+    if (find_mode(home, SHARED_TO_READ, &mode))
+        (void)fchmod(fd, S_IRUSR | S_IWUSR | (mode & FILE_BITS));
 }
 
 void shared_prepare_database(const char *home, const char *path) {

@@ -5,8 +5,8 @@
  * exists:
  *
  *   all of them write     runs, the databases, last-run
- *   they only read        the directory of a run, its lock and its public lines (journal.h): the
- *                         queue is worked out from these
+ *   they only enter       the directory of a run (they cannot list it)
+ *   they only read        its public lines (public_line.h): the queue is worked out from these
  *
  * Everything else of a run gets its mode from its owner's umask. In a home of one user, all files
  * do.
@@ -27,6 +27,7 @@
 enum sharing {
     SHARED_TO_WRITE,
     SHARED_TO_READ,
+    SHARED_TO_ENTER,
 };
 
 /* Whether others may write to the home. */
@@ -43,9 +44,8 @@ MUST_CHECK int home_check_maker(const char *home, struct error *err);
  * looked at if a file may be made (O_CREAT). Only regular files are opened (file_open_regular). */
 int shared_mkdir(const char *home, const char *path, enum sharing sharing, mode_t usual);
 int shared_open(const char *home, const char *path, int flags, enum sharing sharing, mode_t usual);
-/* Of a file in the directory of a run, which others only read: no component of the path may be a
- * link (file_open_linkless). */
-int shared_open_in_run(const char *home, const char *path, int flags);
+/* Gives an open file of a run the mode with which others may read it. */
+void shared_let_read(const char *home, int fd);
 
 /* Makes an empty file that SQLite then takes for a new database, with that mode also for the files
  * that it puts beside it. Nothing where the home is not shared, or where there is one. */

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@ enum {
     SUPERVISOR_DONE = 0,
     SUPERVISOR_GAVE_UP = 1,
 };
+
+static const char keeper_name[] = "myelin-keeper", supervisor_name[] = "myelin-super";
 
 /* Leaves the terminal and the caller's files: a run outlives both. */
 static void detach(void) {
@@ -68,20 +72,46 @@ static void sweep(void) {
     }
 }
 
-/* Hands signals on and reaps until the supervisor is gone; returns how it ended. *order is the
- * severest so far, 0: none. */
-static int watch(pid_t supervisor, const sigset_t *signals, int *order) {
+/* What a keeper knows of its supervisor. */
+struct charge {
+    pid_t supervisor;
+    int order;                    /* the severest so far, 0: none */
+    struct suspension suspension; /* since the first order */
+    enum keeper_loss loss;
+};
+
+/* A supervisor that sleeps takes no order. */
+static void hand_on(struct charge *charge, int number) {
+    if (charge->order == 0)
+        charge->suspension = (struct suspension){ 0 };
+    charge->order = charge->order == KEEPER_KILL ? KEEPER_KILL : number;
+    kill(charge->supervisor, number);
+    kill(charge->supervisor, SIGCONT);
+}
+
+/* Without an order, a supervisor that is suspended in a loop still has the moments in between. */
+static void continue_supervisor(struct charge *charge) {
+    const bool is_over = suspension_seen(&charge->suspension, clock_monotonic_us());
+
+    if (charge->order && is_over)
+        charge->loss = KEEPER_SUSPENDED;
+    kill(charge->supervisor, charge->loss == KEEPER_SUSPENDED ? SIGKILL : SIGCONT);
+}
+
+/* Hands signals on and reaps until the supervisor is gone; returns how it ended. */
+static int watch(struct charge *charge, const sigset_t *signals) {
     for (;;) {
         int status, number = sigwaitinfo(signals, NULL);
         pid_t pid;
 
-        if (number == KEEPER_STOP || number == KEEPER_KILL) {
-            *order = *order == KEEPER_KILL ? KEEPER_KILL : number;
-            kill(supervisor, number);
-        }
-        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-            if (pid == supervisor)
+        if (number == KEEPER_STOP || number == KEEPER_KILL)
+            hand_on(charge, number);
+        while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+            if (pid == charge->supervisor && !WIFSTOPPED(status))
                 return status;
+            if (pid == charge->supervisor)
+                continue_supervisor(charge);
+        }
     }
 }
 
@@ -100,41 +130,46 @@ void keeper_take_orders(void) {
 
 static void supervisor_main(const struct keeper_work *work, pid_t keeper) {
     sigset_t orders;
+    int status;
 
-    prctl(PR_SET_NAME, "myelin-super");
+    prctl(PR_SET_NAME, supervisor_name);
     fill_orders(&orders);
     sigprocmask(SIG_SETMASK, &orders, NULL);
     prctl(PR_SET_PDEATHSIG, KEEPER_STOP);
     if (getppid() != keeper)
         raise(KEEPER_STOP); /* it was gone before the kernel could be asked to tell */
-    _exit(work->supervise(work->context, keeper) ? SUPERVISOR_GAVE_UP : SUPERVISOR_DONE);
+    status = work->supervise(work->context, keeper) ? SUPERVISOR_GAVE_UP : SUPERVISOR_DONE;
+    if (getppid() == keeper)
+        kill(keeper, SIGCONT); /* one that is suspended would never learn of the end */
+    _exit(status);
 }
 
 static void keeper_main(const struct keeper_work *work) {
     const pid_t keeper = getpid();
+    struct charge charge = { 0 };
     sigset_t signals;
-    int status, order = 0;
+    int status;
 
-    prctl(PR_SET_NAME, "myelin-keeper");
+    prctl(PR_SET_NAME, keeper_name);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     fill_orders(&signals);
     sigaddset(&signals, SIGCHLD);
     begin_anew(&signals);
     do {
-        const pid_t supervisor = fork();
-
-        if (supervisor == 0)
+        charge.supervisor = fork();
+        charge.loss = KEEPER_LOST;
+        if (charge.supervisor == 0)
             supervisor_main(work, keeper);
-        if (supervisor > 0 && order)
-            kill(supervisor, order);      /* the one before may have died with it */
-        status = SUPERVISOR_GAVE_UP << 8; /* as of waitpid, as if it had exited */
-        if (supervisor > 0)
-            status = watch(supervisor, &signals, &order);
+        if (charge.supervisor > 0 && charge.order)
+            kill(charge.supervisor, charge.order); /* the one before may have died with it */
+        status = SUPERVISOR_GAVE_UP << 8;          /* as of waitpid, as if it had exited */
+        if (charge.supervisor > 0)
+            status = watch(&charge, &signals);
         if (status == SUPERVISOR_DONE)
             _exit(0);
         sweep();
     } while (work->revives && work->revives(work->context, status));
-    work->orphaned(work->context, status);
+    work->orphaned(work->context, status, charge.loss);
     _exit(1);
 }
 
@@ -158,4 +193,48 @@ int keeper_start(const struct keeper_work *work, pid_t *pid, struct error *err) 
         return error_set_errno(err, errnum, "cannot make a process for the supervisor");
     *pid = keeper;
     return 0;
+}
+
+/* ---- from outside ---- */
+
+static bool is_named(pid_t pid, const char *wanted) {
+    char path[32], name[32] = "";
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, name, sizeof name - 1);
+    close(fd);
+    if (n > 0 && name[n - 1] == '\n')
+        name[n - 1] = '\0';
+    return strcmp(name, wanted) == 0;
+}
+
+bool keeper_is_supervisor(pid_t pid) {
+    return is_named(pid, supervisor_name);
+}
+
+void keeper_kill_below(pid_t pid) {
+    struct processes below = { 0 };
+
+    descendants_of(pid, &below, NULL);
+    for (size_t i = 0; i < below.list.len; i++)
+        if (!below.list.items[i].is_zombie)
+            process_signal(&below.list.items[i], SIGKILL);
+    processes_release(&below);
+}
+
+void keeper_continue(pid_t keeper, struct suspension *suspension) {
+    struct process process;
+
+    /* The number comes from a file, and may be that of any process by now. */
+    if (keeper <= 1 || !process_read(keeper, &process) || !process.is_stopped ||
+        !is_named(keeper, keeper_name))
+        return;
+    if (suspension && suspension_seen(suspension, clock_monotonic_us()))
+        keeper_kill_below(keeper);
+    process_signal(&process, SIGCONT);
 }

@@ -2,6 +2,7 @@
 #include "supervise/supervise.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 #include "backend/local/local.h"
 #include "backend/local/program.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "plan/environment.h"
 #include "supervise/merge.h"
 #include "supervise/rendezvous.h"
@@ -20,7 +22,7 @@
 
 static const char local_host[] = "127.0.0.1";
 
-enum { DIAGNOSED_OUTPUT = 64 * 1024, LEFT_MOST = 640, LOG_TROUBLES_TOLD = 8 };
+enum { DIAGNOSED_OUTPUT = TAIL_MOST, LEFT_MOST = 640, LOG_TROUBLES_TOLD = 8 };
 
 /* Written once: a gang of n asks n * n times, as each task is told all addresses. */
 struct port_text {
@@ -176,10 +178,15 @@ static void tell_log_trouble(struct run *run, const char *task, const struct tas
                  "the log of %s has reached its limit of %" PRIu64
                  " bytes (--log-limit): what comes is counted, not kept; the run goes on",
                  task, limit);
+    else if (log->errnum == ENOENT && log->fd >= 0)
+        snprintf(sentence, sizeof sentence,
+                 "the log of %s was removed: what was in it is lost, and it begins again", task);
     else
         snprintf(sentence, sizeof sentence,
                  "the log of %s cannot be written (%s): output is being lost, the run goes on",
-                 task, strerror(log->errnum));
+                 task,
+                 log->errnum == FILE_IS_NOT_REGULAR ? "something else is in its place"
+                                                    : strerror(log->errnum));
     run->observer.notice(run->observer.context, sentence);
 }
 
@@ -224,11 +231,12 @@ static void suggest_program(const struct run *run, struct diagnosis *why) {
 
 static void diagnose_task(const struct run *run, uint32_t rank, struct diagnosis *why) {
     const struct task_name name = task_name(&run->state.plan->tasks[rank]);
+    const struct tasklog *log = &run->logs[rank];
     AUTO(buf) output = BUF_INIT(DIAGNOSED_OUTPUT);
 
-    tasklog_tail(run->options.logs, name.text, &output);
+    tasklog_tail(log, run->options.logs, name.text, &output);
     diagnose(name.text, &run->tasks[rank].end, output.data, output.len,
-             run->tasks[rank].log_lost ? OUTPUT_LOST : OUTPUT_WHOLE, why);
+             tasklog_lost_tail(log) ? OUTPUT_LOST : OUTPUT_WHOLE, why);
     suggest_program(run, why);
 }
 
@@ -295,7 +303,7 @@ static void take_end(struct run *run, uint32_t rank, const struct task_end *end,
 
     if (task->fate != FATE_RUNNING)
         return; /* known before it was taken over */
-    tasklog_close(&run->logs[rank]);
+    tasklog_end(&run->logs[rank]);
     task->fate = verdict_ended(&run->state.verdict, rank, end);
     task->end = *end;
     task->was_started = end->kind != TASK_NOT_STARTED;
@@ -308,6 +316,7 @@ static void take_end(struct run *run, uint32_t rank, const struct task_end *end,
         act_on_verdict(run);
     else if (evtimer_pending(&run->doubt_event, NULL))
         reconsider(run, rank);
+    tasklog_close(&run->logs[rank]); /* the diagnosis has read it */
 }
 
 static void on_ended(void *context, uint32_t rank, const struct task_end *end) {

@@ -12,6 +12,7 @@
 #include "supervise/chronicle.h"
 #include "supervise/keeper.h"
 #include "supervise/queue.h"
+#include "supervise/run_guard.h"
 #include "supervise/supervisor_state.h"
 #include "supervise/tracker.h"
 
@@ -236,23 +237,40 @@ static void end_early(struct supervisor *supervisor, enum state state, const cha
     event_base_loopbreak(supervisor->base);
 }
 
+static struct chronicle_end own_failure(const char *reason) {
+    return (struct chronicle_end){ .state = STATE_FAILED,
+                                   .reason = reason,
+                                   .first_failed = -1,
+                                   .exit_status = SUPERVISOR_FAILED };
+}
+
+/* Without its directory no run has succeeded: its outputs are gone. A task that failed says more
+ * than that, and who stopped the run knows why. */
+static bool is_lost_with_directory(const struct supervisor *supervisor,
+                                   const struct run_status *status) {
+    const bool has_failed = status && status->verdict.state == VERDICT_FAILED;
+    const bool has_succeeded = status && status->verdict.state == VERDICT_SUCCEEDED;
+
+    return supervisor->gone && !has_failed && (has_succeeded || !supervisor->was_ordered);
+}
+
 static void on_over(void *context, const struct run_status *status, const char *trouble) {
-    const struct supervisor *supervisor = context;
+    struct supervisor *supervisor = context;
     struct chronicle_end end = { .state = STATE_STOPPED,
                                  .reason = "it was stopped",
                                  .first_failed = -1,
                                  .exit_status = SUPERVISOR_STOPPED };
 
+    supervisor->is_over = true;
+    run_guard_look(supervisor->guard);
+    if (supervisor->gone && (trouble || !is_lost_with_directory(supervisor, status)))
+        on_notice(supervisor, supervisor->gone);
     if (trouble)
-        end = (struct chronicle_end){ .state = STATE_FAILED,
-                                      .reason = trouble,
-                                      .first_failed = -1,
-                                      .exit_status = SUPERVISOR_FAILED };
+        end = own_failure(trouble);
+    else if (is_lost_with_directory(supervisor, status))
+        end = own_failure(supervisor->gone);
     else if (supervisor->lost_keeper && (!status || status->verdict.state == VERDICT_STOPPED))
-        end = (struct chronicle_end){ .state = STATE_FAILED,
-                                      .reason = keeper_was_killed,
-                                      .first_failed = -1,
-                                      .exit_status = SUPERVISOR_FAILED };
+        end = own_failure(keeper_was_killed);
     else if (!status)
         end.reason = "it was stopped before the next attempt";
     else if (status->verdict.state == VERDICT_FAILED)
@@ -276,6 +294,23 @@ static void on_signal(evutil_socket_t number, short what, void *context) {
         end_early(supervisor, STATE_FAILED, keeper_was_killed, SUPERVISOR_FAILED);
     else if (!supervisor->has_ended)
         end_early(supervisor, STATE_STOPPED, "it was stopped while it waited", SUPERVISOR_STOPPED);
+}
+
+/* There is nowhere to write what the tasks do from now on. The end is written to the journal, which
+ * is open: who follows the run has it open, too. */
+static void on_gone(void *context, const char *sentence) {
+    struct supervisor *supervisor = context;
+
+    if (supervisor->has_ended)
+        return;
+    supervisor->gone = supervisor->gone_text;
+    snprintf(supervisor->gone_text, sizeof supervisor->gone_text, "%s", sentence);
+    if (supervisor->is_over)
+        return;
+    if (supervisor->attempts)
+        attempts_stop(supervisor->attempts, STOP_GRACEFULLY);
+    else
+        end_early(supervisor, STATE_FAILED, supervisor->gone, SUPERVISOR_FAILED);
 }
 
 static void start_run(struct supervisor *supervisor) {
@@ -434,6 +469,15 @@ int supervisor_supervise(void *context, pid_t keeper) {
     if (!supervisor->gather_event)
         abort();
     supervisor->tracker = tracker_new(supervisor->base, &tracking);
+    supervisor->guard = run_guard_new(
+        supervisor->base, &(struct run_guard_options){ .rundir = &supervisor->rundir,
+                                                       .journal = &supervisor->journal,
+                                                       .lock = &supervisor->lock,
+                                                       .directory = supervisor->directory,
+                                                       .announced = keeper,
+                                                       .notice = on_notice,
+                                                       .gone = on_gone,
+                                                       .context = supervisor });
     code_watch_await(&supervisor->code, supervisor->base, &supervisor->journal);
     begin(supervisor);
     stop = evsignal_new(supervisor->base, KEEPER_STOP, on_signal, supervisor);
@@ -450,6 +494,7 @@ int supervisor_supervise(void *context, pid_t keeper) {
     event_free(supervisor->gather_event);
     queue_free(supervisor->queue);
     tracker_free(supervisor->tracker);
+    run_guard_free(supervisor->guard);
     attempts_free(supervisor->attempts);
     free(supervisor->no_gpus);
     code_watch_release(&supervisor->code);

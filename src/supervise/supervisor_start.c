@@ -13,10 +13,12 @@
 #include "base/signals.h"
 #include "store/claim.h"
 #include "store/owner.h"
+#include "store/presence.h"
 #include "store/remove.h"
 #include "supervise/chronicle.h"
 #include "supervise/keeper.h"
 #include "supervise/queue.h"
+#include "supervise/run_guard.h"
 #include "supervise/supervisor_state.h"
 #include "supervise/tasklog.h"
 
@@ -67,17 +69,23 @@ static bool revives(void *context, int wait_status) {
     return true;
 }
 
-static void orphaned(void *context, int wait_status) {
+static void orphaned(void *context, int wait_status, enum keeper_loss loss) {
     struct supervisor *supervisor = context;
     char reason[160];
 
     if (supervisor->options->elsewhere)
         return; /* it goes on: whoever attaches watches it again */
-    if (WIFSIGNALED(wait_status))
+    if (loss == KEEPER_SUSPENDED)
+        snprintf(
+            reason, sizeof reason,
+            "the supervisor was suspended (SIGSTOP) again and again and could not end the run; "
+            "it was killed, and its tasks were ended");
+    else if (WIFSIGNALED(wait_status))
         snprintf(reason, sizeof reason, "the supervisor was ended by %s; its tasks were ended",
                  signal_text(WTERMSIG(wait_status)).text);
     else
         snprintf(reason, sizeof reason, "the supervisor failed; its tasks were ended");
+    run_guard_save_journal(&supervisor->rundir, &supervisor->journal);
     supervisor_write_lost_end(&supervisor->rundir, reason, true);
 }
 
@@ -87,11 +95,19 @@ static int start_keeper(struct supervisor *supervisor, struct error *err) {
                                       .revives = revives,
                                       .context = supervisor };
     pid_t keeper;
+    int status;
 
-    if (keeper_start(&work, &keeper, err))
-        return -1;
-    owner_announce(supervisor->lock, keeper);
-    return 0;
+    supervisor->directory = presence_hold(&supervisor->rundir);
+    supervisor->public_lines = presence_hold_public(&supervisor->rundir);
+    status = keeper_start(&work, &keeper, err);
+    /* The keeper and its children hold them. */
+    if (supervisor->directory >= 0)
+        close(supervisor->directory);
+    if (supervisor->public_lines >= 0)
+        close(supervisor->public_lines);
+    if (status == 0)
+        owner_announce(supervisor->lock, keeper);
+    return status;
 }
 
 /* ---- the start ---- */

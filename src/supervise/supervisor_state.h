@@ -29,6 +29,7 @@ struct event;
 struct event_base;
 struct placement;
 struct queue;
+struct run_guard;
 struct tracker;
 
 /* What the three processes of a run share at the start; each has its copy after the fork. */
@@ -38,6 +39,7 @@ struct supervisor {
     struct rundir rundir;
     struct journal journal;
     int lock;
+    int directory, public_lines; /* held (presence.h) by supervisor and keeper; -1: not */
     char uuid[UUID_TEXT];
     const char *owner, *working_directory;
     int64_t log_origin_us;
@@ -47,9 +49,12 @@ struct supervisor {
     struct queue *queue;               /* of a run that reserves something */
     const struct placement *placement; /* the queue's, once it is the run's turn */
     gpu_set *no_gpus;
-    pid_t keeper;           /* the parent, as long as it lives */
-    bool was_ordered;       /* somebody has stopped the run by the keeper */
-    bool lost_keeper;       /* its death is what stops the run */
+    pid_t keeper;     /* the parent, as long as it lives */
+    bool was_ordered; /* somebody has stopped the run by the keeper */
+    bool lost_keeper; /* its death is what stops the run */
+    const char *gone; /* a sentence, where the run's directory is; else NULL */
+    char gone_text[480];
+    bool is_over;           /* nothing of it is left to be stopped */
     bool has_ended;         /* its end was written */
     int n_revivals;         /* how often a supervisor was followed by another */
     bool takes_over;        /* the run was begun by a supervisor before this one */
@@ -57,6 +62,7 @@ struct supervisor {
     struct past past;
     struct event *gather_event;
     struct tracker *tracker;
+    struct run_guard *guard;
     struct bell bell;
     struct code_watch code;
     const char *notice;     /* of who prepared it, or NULL */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 #include "base/file.h"
 #include "store/logindex.h"
 
-enum { INDEX_FREE = 64 * 1024, INDEX_SHARE = 4 };
+enum { INDEX_FREE = 64 * 1024, INDEX_SHARE = 4, LOOK_EVERY_US = 1000 * 1000 };
 
 int64_t tasklog_origin(void) {
     return clock_wall_us() - clock_monotonic_us();
@@ -22,6 +23,8 @@ int64_t tasklog_now(int64_t origin_us) {
     return origin_us + clock_monotonic_us();
 }
 
+enum { TO_WRITE = O_RDWR | O_CREAT }; /* its end is read again for the diagnosis */
+
 static int open_beside(const char *directory, const char *task, const char *suffix, int flags) {
     char path[PATH_MAX];
 
@@ -29,20 +32,25 @@ static int open_beside(const char *directory, const char *task, const char *suff
         errno = ENAMETOOLONG;
         return -1;
     }
-    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+    return file_open_linkless(path, flags, 0666);
 }
 
 static void open_log(struct tasklog *log, const char *directory, const char *task) {
     struct stat st;
 
-    log->fd = open_beside(directory, task, "log", O_APPEND);
+    log->fd = open_beside(directory, task, "log", TO_WRITE | O_APPEND);
+    if (log->fd < 0 && errno == ENOENT && mkdir(directory, 0777) == 0)
+        log->fd = open_beside(directory, task, "log",
+                              TO_WRITE | O_APPEND); /* a task has removed that too */
     if (log->fd < 0) {
         log->errnum = errno;
         return;
     }
     if (fstat(log->fd, &st) == 0)
         log->kept = (uint64_t)st.st_size; /* of an earlier supervisor, whose records stay */
-    log->index_fd = open_beside(directory, task, "idx", 0);
+    log->index_fd = open_beside(directory, task, "idx", TO_WRITE);
+    if (log->kept == 0 && log->index_fd >= 0 && ftruncate(log->index_fd, 0) < 0)
+        log->errnum = errno; /* one that is left of a log which was removed */
     if (log->index_fd >= 0 && fstat(log->index_fd, &st) == 0)
         log->n_records = (uint64_t)st.st_size / LOGINDEX_RECORD;
 }
@@ -56,6 +64,31 @@ static bool put_record(struct tasklog *log, const struct logindex_entry *entry) 
     logindex_encode(entry, record);
     return log->index_fd >= 0 && pwrite(log->index_fd, record, sizeof record,
                                         (off_t)(log->n_records * sizeof record)) == sizeof record;
+}
+
+static void close_files(struct tasklog *log) {
+    if (log->fd >= 0)
+        close(log->fd);
+    if (log->index_fd >= 0)
+        close(log->index_fd);
+    log->fd = log->index_fd = -1;
+}
+
+/* What a task has removed is gone: the file is made again, and begins with the gap. */
+static void forget_removed(struct tasklog *log, int64_t now_us) {
+    struct stat st;
+
+    if (log->fd < 0 || now_us - log->looked_us < LOOK_EVERY_US)
+        return;
+    log->looked_us = now_us;
+    if (fstat(log->fd, &st) < 0 || st.st_nlink > 0)
+        return;
+    close_files(log);
+    log->errnum = ENOENT;
+    log->lost += log->kept;
+    log->gap += log->kept;
+    log->gap_offset = log->kept = log->n_records = log->indexed_offset = 0;
+    log->indexed_us = 0;
 }
 
 static void put_time(struct tasklog *log, int64_t now_us) {
@@ -83,6 +116,8 @@ static void end_gap(struct tasklog *log) {
     log->n_records++;
     log->gap = 0;
     log->indexed_us = 0;
+    free(log->tail);
+    log->tail = NULL;
 }
 
 static void index_bytes(struct tasklog *log, int64_t now_us) {
@@ -92,6 +127,14 @@ static void index_bytes(struct tasklog *log, int64_t now_us) {
 
     if (is_due && log->gap == 0 && size < INDEX_FREE + log->kept / INDEX_SHARE)
         put_time(log, now_us);
+}
+
+/* Without memory for it only the diagnosis is poorer. */
+static void keep_in_memory(struct tasklog *log, const char *bytes, size_t n) {
+    if (!log->tail)
+        log->tail = calloc(1, sizeof *log->tail);
+    if (log->tail)
+        tail_add(log->tail, bytes, n);
 }
 
 /* A growing gap has its record written over, not with each loss, but soon. */
@@ -130,6 +173,7 @@ void tasklog_write(struct tasklog *log, const struct tasklog_place *place, const
                    int64_t now_us, const char *bytes, size_t n) {
     size_t fits, taken = 0;
 
+    forget_removed(log, now_us);
     if (log->fd < 0)
         open_log(log, place->directory, task);
     fits = log->kept >= place->limit      ? 0
@@ -146,17 +190,22 @@ void tasklog_write(struct tasklog *log, const struct tasklog_place *place, const
         index_bytes(log, now_us);
     }
     log->kept += taken;
-    if (taken < n)
+    if (taken < n) {
+        keep_in_memory(log, bytes + taken, n - taken);
         count_lost(log, n - taken, now_us);
+    }
+}
+
+void tasklog_end(struct tasklog *log) {
+    if (log->gap)
+        (void)put_gap(log);
 }
 
 void tasklog_close(struct tasklog *log) {
     end_gap(log);
-    if (log->fd >= 0)
-        close(log->fd);
-    if (log->index_fd >= 0)
-        close(log->index_fd);
-    log->fd = log->index_fd = -1;
+    close_files(log);
+    free(log->tail);
+    log->tail = NULL;
 }
 
 uint64_t tasklog_size(const char *directory, const char *task) {
@@ -169,20 +218,12 @@ uint64_t tasklog_size(const char *directory, const char *task) {
     return (uint64_t)st.st_size;
 }
 
-void tasklog_tail(const char *directory, const char *task, struct buf *out) {
-    const size_t most = out->limit - out->len;
-    char path[PATH_MAX], chunk[4096];
+static void read_tail(int fd, struct buf *out, size_t most) {
+    const off_t end = lseek(fd, 0, SEEK_END);
+    off_t at = end > (off_t)most ? end - (off_t)most : 0;
+    char chunk[4096];
     struct error err;
-    off_t end, at;
-    int fd;
 
-    if (snprintf(path, sizeof path, "%s/%s.log", directory, task) >= (int)sizeof path)
-        return;
-    fd = file_open_linkless(path, O_RDONLY, 0);
-    if (fd < 0)
-        return;
-    end = lseek(fd, 0, SEEK_END);
-    at = end > (off_t)most ? end - (off_t)most : 0;
     while (at < end) {
         const size_t want = (size_t)(end - at) < sizeof chunk ? (size_t)(end - at) : sizeof chunk;
         const ssize_t n = pread(fd, chunk, want, at);
@@ -191,5 +232,24 @@ void tasklog_tail(const char *directory, const char *task, struct buf *out) {
             break;
         at += n;
     }
-    close(fd);
+}
+
+/* By the descriptor where there is one: a task may have removed the file. */
+void tasklog_tail(const struct tasklog *log, const char *directory, const char *task,
+                  struct buf *out) {
+    const struct tail *tail = log ? log->tail : NULL;
+    const size_t in_memory = tail ? tail->n : 0, room = out->limit - out->len;
+    const bool is_open = log && log->fd >= 0;
+    const int fd = is_open ? log->fd : open_beside(directory, task, "log", O_RDONLY);
+
+    if (fd >= 0 && in_memory < room)
+        read_tail(fd, out, room - in_memory);
+    if (fd >= 0 && !is_open)
+        close(fd);
+    if (tail)
+        tail_read(tail, out);
+}
+
+bool tasklog_lost_tail(const struct tasklog *log) {
+    return log->gap > 0 && !log->tail;
 }

@@ -46,6 +46,33 @@ def test_on_a_full_disk_the_run_goes_on_and_its_verdict_is_written(scenario):
     assert kept + lost[0] == 5000000
 
 
+RAISING = """
+    import sys
+    sys.stdout.write("x" * 3000000 + "\\n")
+    sys.stdout.flush()
+    def step():
+        raise ValueError("shapes do not match")
+    step()
+"""
+
+
+def test_on_a_full_disk_the_cause_of_a_failure_is_still_told(scenario):
+    """The log has no room for the traceback: it is kept in memory."""
+    if not can_mount():
+        pytest.skip("no mount can be made here")
+    process = scenario.start("run", scenario.job(scenario.python(RAISING)), under=on_small_disk(scenario, 1 << 20))
+    ended = scenario.finish(process)
+    assert ended.status == 1, ended
+    assert "master.0 raised ValueError: shapes do not match (task.py, line" in ended.err, ended
+    journal = records(scenario.directory / "kept/runs/1/events.jsonl")
+    assert journal[-1]["kind"] == "python_exception" and "shapes do not match" in journal[-1]["reason"]
+
+
+def test_a_log_that_has_reached_its_limit_does_not_hide_the_cause(scenario):
+    ended = scenario.run(scenario.job(scenario.python(RAISING)), "--log-limit", "1000")
+    assert ended.status == 1 and "raised ValueError: shapes do not match" in ended.err, ended
+
+
 def test_a_disk_without_room_for_a_run_refuses_it_before_anything_starts(scenario):
     if not can_mount():
         pytest.skip("no mount can be made here")

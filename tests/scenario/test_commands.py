@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import stat
+import struct
 import time
 
 import pytest
@@ -310,16 +311,15 @@ def test_stop_ends_many_runs_at_once_and_goes_on_after_a_wrong_name(stage):
 @pytest.mark.parametrize("command, signal_name", [("stop", "INT"), ("stop", "TERM"), ("kill", "INT")])
 def test_an_interrupt_of_stop_leaves_the_run_ending_and_says_how_to_follow_it(stage, command, signal_name):
     run = begin(stage, STUBBORN, "--grace", "60")
-    keeper, supervisor = keeper_of(stage, run)
-    for pid in (keeper, supervisor):
-        os.kill(pid, signal.SIGSTOP)  # so that not even a kill ends it before the interrupt
+    held = os.open(stage.home / "runs" / run, os.O_RDONLY | os.O_DIRECTORY)
+    # As if a process of it was left: not even a kill ends it before the interrupt.
+    fcntl.fcntl(held, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
     process = stage.start(command, run, "--json")
     assert b"ing 1 task" in process.stderr.readline()
     time.sleep(0.3)
     process.send_signal(getattr(signal, f"SIG{signal_name}"))
     out, err = process.communicate(timeout=10)
-    for pid in (supervisor, keeper):
-        os.kill(pid, signal.SIGCONT)
+    os.close(held)
     assert process.returncode == 130, err
     assert f"run {run} goes on ending; 'myelin attach {run}' follows it" in err.decode(), err
     (order,) = json.loads(out)

@@ -341,3 +341,33 @@ def test_a_home_in_which_members_can_replace_each_others_runs_is_refused(stage):
     (scenario.home / "runs").rmdir()
     code, out, err = ann.say("run", asking(scenario, "true"))
     assert code == 125 and f"install -d -m 3770 -g nogroup {scenario.home}/runs" in err, err
+
+
+def test_locks_of_other_members_on_what_they_can_read_change_nothing(stage):
+    scenario, root, ann, mallory = stage
+    assert ann.say("run", asking(scenario, "true", cpu=1))[0] == 0
+    script = f"""if True:
+        import fcntl, os, struct, time
+        for name in ("", "lock", "public.jsonl", "events.jsonl", "logs", "outputs"):
+            try:
+                fd = os.open(os.path.join("{scenario.home}/runs/1", name), os.O_RDONLY)
+                fcntl.fcntl(fd, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+            except OSError:
+                pass
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH)
+            except (OSError, NameError):
+                pass
+        print("held", flush=True)
+        time.sleep(60)"""
+    holder = subprocess.Popen([*switch_to("daemon"), "/usr/bin/python3", "-c", script], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        assert ann.json("ps") == [] and mallory.json("ps") == [] and root.json("ps") == []
+        code, out, err = ann.say("restart", 1)
+        assert code == 0, err
+        code, out, err = ann.say("rm", 1)
+        assert code == 0, err
+    finally:
+        holder.kill()
+        holder.wait()

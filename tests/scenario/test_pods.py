@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tasks in pods of our own leave comes here: log, metrics, outputs and ends, each once, whatever happens between."""
+import contextlib
 import json
 import os
 import re
@@ -330,12 +331,26 @@ def test_a_shim_that_was_reached_is_asked_on_whatever_is_answered(scenario, clus
     assert len(told) == (refusal in (400, 403)), told
 
 
-def sleep_and_wake(scenario, seconds=11.5):
+@contextlib.contextmanager
+def asleep(scenario, *followers):
+    """The keeper and the supervisor, as the machine puts all of a run to sleep: each would continue the other, and so
+    would who follows them."""
+    both = keeper_of(scenario)
+    sleepers = [*(follower.pid for follower in followers), *both]
+    for pid in sleepers:
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: state_of(pid) == "T", "it does not stop")  # till then it acts
+    try:
+        yield
+    finally:
+        for pid in reversed(sleepers):
+            os.kill(pid, signal.SIGCONT)
+
+
+def sleep_and_wake(scenario, follower, seconds=11.5):
     """As the machine of the supervisor does: a look that is ten seconds late was a sleep."""
-    supervisor = keeper_of(scenario)[1]
-    os.kill(supervisor, signal.SIGSTOP)
-    time.sleep(seconds)
-    os.kill(supervisor, signal.SIGCONT)
+    with asleep(scenario, follower):
+        time.sleep(seconds)
 
 
 def test_a_shim_that_is_out_of_reach_is_tried_again_and_no_line_is_doubled(scenario, cluster, logger):
@@ -344,7 +359,7 @@ def test_a_shim_that_is_out_of_reach_is_tried_again_and_no_line_is_doubled(scena
     wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
     assert asked(cluster, "/log?") == 2, "by the log API"
     cluster.refused.clear()
-    sleep_and_wake(scenario)  # which ends the minute that is waited
+    sleep_and_wake(scenario, started)  # which ends the minute that is waited
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status == 0, ended
     for task in ("master.0", "worker.0"):
@@ -357,17 +372,13 @@ def test_a_shim_that_is_out_of_reach_is_tried_again_and_no_line_is_doubled(scena
     assert sum("the pods can be asked by now" in text for text in told) == 1, told
 
 
-def pods_end_unwatched(scenario, cluster, tasks, seconds=0):
+def pods_end_unwatched(scenario, cluster, follower, tasks, seconds=0):
     """The supervisor sleeps until all pods are over, and for so long at least."""
-    supervisor = keeper_of(scenario)[1]
     begun = time.monotonic()
-    os.kill(supervisor, signal.SIGSTOP)
-    cluster.cut()
-    try:
+    with asleep(scenario, follower):
+        cluster.cut()
         wait_until(lambda: all(cluster.pod(task).process.poll() is not None for task in tasks), "the pods linger")
         time.sleep(max(0, seconds - (time.monotonic() - begun)))
-    finally:
-        os.kill(supervisor, signal.SIGCONT)
 
 
 def test_what_a_pod_took_with_it_is_counted_to_the_byte(scenario, cluster, logger):
@@ -376,7 +387,7 @@ def test_what_a_pod_took_with_it_is_counted_to_the_byte(scenario, cluster, logge
     started = submit(scenario, cluster, gang(scenario, f"{logger} 4000 1000"))
     wait_until(lambda: len(cluster.streams) == 2, "no stream is open")
     time.sleep(0.5)
-    pods_end_unwatched(scenario, cluster, ("master.0", "worker.0"))
+    pods_end_unwatched(scenario, cluster, started, ("master.0", "worker.0"))
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status == 0, ended
     whole = lines(4000)
@@ -395,7 +406,7 @@ def test_a_sleep_longer_than_the_linger_costs_no_line_and_the_rests_come_a_few_a
     tasks = ["master.0", *(f"worker.{index}" for index in range(7))]
     started = submit(scenario, cluster, gang(scenario, f"{logger} 1500 2000", workers=7))
     wait_until(lambda: len(cluster.streams) == 8, "no stream is open")
-    pods_end_unwatched(scenario, cluster, tasks, 11.5)
+    pods_end_unwatched(scenario, cluster, started, tasks, 11.5)
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status == 0, ended
     for task in tasks:
@@ -444,12 +455,12 @@ def test_a_supervisor_that_is_killed_is_followed_by_one_that_doubles_nothing_and
 def test_an_order_that_a_supervisor_took_with_it_is_followed_by_the_next(scenario, cluster, order):
     started = submit(scenario, cluster, gang(scenario, "echo ready; sleep 600"), "--grace", "1")
     wait_until(lambda: (scenario.home / "runs/1/logs/worker.0.log").exists(), "no line has come")
-    keeper, supervisor = keeper_of(scenario)
-    os.kill(supervisor, signal.SIGSTOP)
-    wait_until(lambda: state_of(supervisor) == "T", "it does not stop")  # till then it takes orders
-    os.kill(keeper, order)  # as `stop` and `kill` do
-    wait_until(lambda: has_pending(supervisor, order), "the order has not come")
-    os.kill(supervisor, signal.SIGKILL)
+    with asleep(scenario, started):
+        keeper, supervisor = keeper_of(scenario)
+        os.kill(keeper, order)  # as `stop` and `kill` do; it is handed on when the supervisor is dead
+        wait_until(lambda: has_pending(keeper, order), "the order has not come")
+        os.kill(supervisor, signal.SIGKILL)
+        wait_until(lambda: state_of(supervisor) == "Z", "it does not die")
     ended = scenario.finish(started, 3 * SECONDS)
     assert ended.status == 130 and "a new supervisor goes on with the run" in notices(scenario), ended
 

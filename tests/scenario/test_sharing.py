@@ -72,8 +72,9 @@ def test_what_is_made_has_the_mode_of_the_home_and_a_run_is_its_owners(shared):
     assert bits("runs") & 0o1777 == 0o1700 | others
     assert {bits(name) for name in ("myelin.db", "last-run")} == {0o600 | others & 0o66}
     assert {bits(name) for name in ("index.0.db", f"index.{NOBODY}.db")} == {0o600}, "each has an index of its own"
-    assert bits("runs/1") & 0o777 == 0o700 | others & 0o55
-    assert bits("runs/1/lock") == bits("runs/1/public.jsonl") == 0o600 | others & 0o44
+    assert bits("runs/1") & 0o777 == 0o700 | others & 0o11
+    assert bits("runs/1/public.jsonl") == 0o600 | others & 0o44
+    assert bits("runs/1/lock") == 0o600, "who may read a file can lock it"
     assert bits("runs/1/events.jsonl") & 0o77 == 0, "a umask of 077 hides what the run is and says"
     assert bits("runs/1/logs") & 0o77 == 0, "the rest is as the umask says"
     if bits(".") & stat.S_ISGID:

@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from conftest import keeper_of
+from conftest import keeper_of, state_of
 
 SLEEPERS = "touch up.$RANK; exec sleep 600"
 STUBBORN = """
@@ -196,6 +196,129 @@ def test_tasks_die_with_both_of_them_and_the_follower_says_so(scenario):
     assert ended.status == 125, ended
     assert "were killed" in ended.err, ended
     assert nobody_is_left(scenario)
+
+
+# -- a supervisor or a keeper that is suspended
+
+
+def statuses(scenario, run=1):
+    lines = (scenario.home / "runs" / str(run) / "events.jsonl").read_text().splitlines()
+    return [event["status"] for event in map(json.loads, lines) if event["event"] == "status"]
+
+
+def wait_until_suspended(*pids):
+    deadline = time.monotonic() + 30
+    while any(state_of(pid) != "T" for pid in pids):
+        assert time.monotonic() < deadline, [state_of(pid) for pid in pids]
+        time.sleep(0.005)
+
+
+def end_by(scenario, command, seconds=60):
+    """Ends run 1 by `stop`, `kill` or `rm --force`, and gives what is left of the command."""
+    return scenario.finish(scenario.start(*command.split(), "1"), seconds)
+
+
+def start_detached(scenario, text, *arguments):
+    job = scenario.job(scenario.script(text), "pytorch", workers=1)
+    process = scenario.start("run", "-d", *arguments, job)
+    assert process.communicate(timeout=20)[0] == b"1\n"
+    scenario.wait_for("up.*", 2)
+    return keeper_of(scenario)
+
+
+def test_a_supervisor_that_a_task_suspends_goes_on(scenario):
+    """Its keeper continues it at once, without anybody who looks."""
+    text = "kill -STOP $PPID; sleep 0.2; echo still heard; exit 3"
+    ended = scenario.run(scenario.job(scenario.script(text)))
+    assert ended.status == 3 and ended.lines_of("master.0") == ["still heard"], ended
+
+
+@pytest.mark.parametrize("command", ["stop", "kill", "rm --force"])
+def test_a_run_whose_keeper_and_supervisor_are_suspended_can_be_ended(scenario, command):
+    keeper, supervisor = start_detached(scenario, SLEEPERS)
+    os.kill(keeper, signal.SIGSTOP)  # first: it would continue the other
+    os.kill(supervisor, signal.SIGSTOP)
+    wait_until_suspended(keeper, supervisor)
+    ended = end_by(scenario, command)
+    assert ended.status == 0, ended
+    if command == "rm --force":
+        assert not (scenario.home / "runs" / "1").exists()
+    else:
+        assert statuses(scenario)[-1] == "stopped"
+
+
+def test_a_keeper_that_is_suspended_does_not_outlive_its_run(scenario):
+    text = "touch up.$RANK; while [ ! -e go ]; do sleep 0.02; done"
+    keeper, _ = start_detached(scenario, text)
+    os.kill(keeper, signal.SIGSTOP)
+    wait_until_suspended(keeper)
+    (scenario.directory / "go").touch()
+    assert nobody_is_left(scenario, 30)
+    assert statuses(scenario)[-1] == "succeeded"
+
+
+@pytest.mark.parametrize("command", ["stop", "kill", "rm --force"])
+def test_a_suspended_supervisor_whose_keeper_was_killed_can_be_ended(scenario, command):
+    keeper, supervisor = start_detached(scenario, SLEEPERS, "--grace", "600")
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGSTOP)
+    wait_until_suspended(keeper, supervisor)
+    os.kill(keeper, signal.SIGKILL)
+    ended = end_by(scenario, command)
+    assert ended.status == 0, ended
+    if command == "rm --force":
+        assert not (scenario.home / "runs" / "1").exists()
+    else:
+        assert statuses(scenario)[-1] == "failed"
+
+
+SUSPENDING = """
+    import os, signal, sys, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    supervisor = os.getppid()
+    with open("/proc/%d/stat" % supervisor) as file:
+        keeper = int(file.read().rpartition(")")[2].split()[1])
+    victims = {"both": [supervisor, keeper]}.get(sys.argv[1], [supervisor])
+    if sys.argv[1] == "stranded":
+        os.kill(supervisor, signal.SIGSTOP)
+        os.kill(keeper, signal.SIGKILL)
+    open("up." + os.environ["RANK"], "w").close()
+    while True:
+        for pid in victims:
+            try:
+                os.kill(pid, signal.SIGSTOP)
+            except ProcessLookupError:
+                pass
+"""
+
+
+@pytest.mark.parametrize("command", ["stop", "kill", "rm --force"])
+@pytest.mark.parametrize("who", ["supervisor", "both", "stranded"])
+def test_a_task_that_suspends_them_again_and_again_is_ended_all_the_same(scenario, who, command):
+    job = scenario.job(f"{scenario.python(SUSPENDING)} {who}", "pytorch", workers=1)
+    process = scenario.start("run", "-d", "--grace", "600", job)
+    assert process.communicate(timeout=20)[0] == b"1\n"
+    scenario.wait_for("up.*", 1, 30)
+    ended = end_by(scenario, command, 120)
+    assert ended.status == 0, ended
+    if command == "rm --force":
+        assert not (scenario.home / "runs" / "1").exists()
+    elif who == "stranded":
+        assert statuses(scenario)[-1] == "failed"
+    else:  # whether the supervisor had a moment to end the run itself is chance
+        assert statuses(scenario)[-1] in ("stopped", "failed"), ended
+        out, err = scenario.start("status", "1", "--json").communicate(timeout=20)
+        assert json.loads(out)["left_nothing"] is True, out
+
+
+def test_an_interrupt_of_run_ends_one_that_is_suspended(scenario):
+    process = start_gang(scenario, SLEEPERS, size=2)
+    keeper, supervisor = keeper_of(scenario)
+    os.kill(keeper, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    ended = scenario.finish(process)
+    assert ended.status == 130, ended
 
 
 def first_keeper(scenario, seconds=10):

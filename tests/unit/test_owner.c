@@ -12,11 +12,13 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "home.h"
 #include "store/owner.h"
+#include "store/presence.h"
 
 static struct home home;
 
@@ -352,6 +354,62 @@ static void without_room_for_a_number_nothing_is_reserved(void **state) {
     close(full);
 }
 
+/* -- a lock that a task has removed -- */
+
+static void put_in_place_of_lock(const struct rundir *rundir, int kind) {
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/lock", rundir->path);
+    unlink(path);
+    rmdir(path);
+    assert_int_equal(kind == 0   ? mkfifo(path, 0600)
+                     : kind == 1 ? mkdir(path, 0700)
+                     : kind == 2 ? symlink("/dev/zero", path)
+                     : kind == 3 ? mknod(path, S_IFREG | 0600, 0)
+                                 : 0,
+                     0);
+}
+
+static void whatever_is_in_the_place_of_a_lock_the_directory_says_who_lives(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        struct rundir rundir = home_run(&home);
+        const int held = presence_hold(&rundir);
+        struct error err;
+        int lock = -1;
+        pid_t pid = 5;
+
+        put_in_place_of_lock(&rundir, kind);
+        assert_true(owner_lives(&rundir, &pid));
+        assert_int_equal(pid, 0);
+        assert_int_equal(owner_signal(&rundir, SIGKILL, &err), -1);
+        assert_int_equal(owner_take(&rundir, &lock, &err), -1);
+        assert_int_equal(owner_pass(&rundir, 0, &lock, &err), -1);
+        assert_int_equal(lock, -1);
+        close(held);
+        assert_false(owner_lives(&rundir, &pid));
+    }
+}
+
+static void a_lock_is_put_back_in_the_place_of_anything(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        struct rundir rundir = home_run(&home);
+        struct error err;
+        int lock, other;
+        pid_t pid;
+
+        assert_int_equal(owner_take(&rundir, &lock, &err), 0);
+        put_in_place_of_lock(&rundir, kind);
+        assert_int_equal(owner_put_back(&rundir, &lock, 4711, &err), 0);
+        assert_true(owner_lives(&rundir, &pid));
+        assert_int_equal(pid, 4711);
+        assert_int_equal(owner_take(&rundir, &other, &err), -1);
+        close(lock);
+        assert_false(owner_lives(&rundir, &pid));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_without_a_lock_has_no_owner),
@@ -368,6 +426,8 @@ int main(void) {
         cmocka_unit_test(an_owner_that_announced_nobody_gets_no_signal),
         cmocka_unit_test(a_number_takes_the_place_of_a_longer_one_and_a_reserve_of_any),
         cmocka_unit_test(without_room_for_a_number_nothing_is_reserved),
+        cmocka_unit_test(whatever_is_in_the_place_of_a_lock_the_directory_says_who_lives),
+        cmocka_unit_test(a_lock_is_put_back_in_the_place_of_anything),
     };
 
     return cmocka_run_group_tests_name("owner", tests, make_home, release_home);

@@ -175,6 +175,91 @@ static void a_directory_that_is_not_there_loses_bytes_and_nothing_else(void **st
     assert_int_equal(stage->log.errnum, ENOENT);
 }
 
+/* ---- what is kept in memory ---- */
+
+static void assert_tail(const struct stage *stage, const char *text) {
+    AUTO(buf) found = BUF_INIT(TAIL_MOST);
+
+    tasklog_tail(&stage->log, stage->directory, "t", &found);
+    assert_string_equal(found.data, text);
+}
+
+static void what_the_disk_does_not_take_is_kept_in_memory_until_it_does_again(void **state) {
+    struct stage *stage = *state;
+
+    signal(SIGXFSZ, SIG_IGN);
+    write_at(stage, 1000, "start ");
+    set_room(8);
+    write_at(stage, 2000, "lost");
+    write_at(stage, 3000, "more");
+    assert_int_equal(stage->log.lost, 6);
+    assert_tail(stage, "start lostmore");
+    assert_false(tasklog_lost_tail(&stage->log));
+    tasklog_end(&stage->log);
+    assert_tail(stage, "start lostmore");
+    set_room(RLIM_INFINITY);
+    write_at(stage, 4000, " end");
+    assert_null(stage->log.tail);
+    assert_tail(stage, "start lo end");
+}
+
+static void a_tail_in_memory_is_the_last_64_kibibytes_and_leaves_no_room_for_the_log(void **state) {
+    struct stage *stage = *state;
+    static char many[TAIL_MOST + 1];
+
+    memset(many, 'x', sizeof many - 1);
+    stage->place.limit = 3;
+    write_at(stage, 1000, "abc");
+    write_at(stage, 2000, many);
+    assert_tail(stage, many);
+    write_at(stage, 3000, "y");
+    memmove(many, many + 1, TAIL_MOST - 1);
+    many[TAIL_MOST - 1] = 'y';
+    assert_tail(stage, many);
+}
+
+static void a_log_that_is_removed_begins_again_and_its_bytes_are_counted(void **state) {
+    struct stage *stage = *state;
+    const struct logindex_entry wanted[] = { { 4, 0, true }, { 9000000, 0, false } };
+    char path[64];
+
+    write_at(stage, 1000, "abc\n");
+    snprintf(path, sizeof path, "%s/t.log", stage->directory);
+    assert_int_equal(unlink(path), 0);
+    assert_tail(stage, "abc\n");
+    write_at(stage, 9000000, "d\n");
+    assert_log(stage, "d\n");
+    assert_int_equal(stage->log.lost, 4);
+    assert_index(stage, wanted, ARRAY_LEN(wanted));
+}
+
+static void a_directory_of_logs_that_is_removed_is_made_again(void **state) {
+    struct stage *stage = *state;
+
+    assert_int_equal(rmdir(stage->directory), 0);
+    write_at(stage, 1000, "abc");
+    assert_log(stage, "abc");
+}
+
+static void something_else_in_the_place_of_a_log_is_never_waited_for(void **state) {
+    struct stage *stage = *state;
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/t.log", stage->directory);
+    for (int kind = 0; kind < 3; kind++) {
+        assert_int_equal(kind == 0   ? mkfifo(path, 0600)
+                         : kind == 1 ? mkdir(path, 0700)
+                                     : symlink("/dev/zero", path),
+                         0);
+        write_at(stage, 1000, "abc");
+        assert_int_equal(stage->log.kept, 0);
+        assert_tail(stage, "abc");
+        assert_int_equal(kind == 1 ? rmdir(path) : unlink(path), 0);
+        tasklog_close(&stage->log);
+        stage->log = (struct tasklog)TASKLOG_INIT;
+    }
+}
+
 static void the_clock_of_logs_never_steps_back(void **state) {
     const int64_t origin = tasklog_origin();
     int64_t before = tasklog_now(origin);
@@ -198,6 +283,11 @@ int main(void) {
         LAW(beyond_the_limit_bytes_are_counted_and_the_end_is_marked),
         LAW(a_full_disk_leaves_a_marked_gap_and_writing_resumes),
         LAW(a_directory_that_is_not_there_loses_bytes_and_nothing_else),
+        LAW(what_the_disk_does_not_take_is_kept_in_memory_until_it_does_again),
+        LAW(a_tail_in_memory_is_the_last_64_kibibytes_and_leaves_no_room_for_the_log),
+        LAW(a_log_that_is_removed_begins_again_and_its_bytes_are_counted),
+        LAW(a_directory_of_logs_that_is_removed_is_made_again),
+        LAW(something_else_in_the_place_of_a_log_is_never_waited_for),
         LAW(the_clock_of_logs_never_steps_back),
     };
 

@@ -127,7 +127,7 @@ def _is_id(name: str) -> bool:
 
 def take_lock(path: str) -> int:
     """A lock of the open file, not of the process: see src/store/owner.h."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
         fcntl.fcntl(fd, F_OFD_SETLK, whole)

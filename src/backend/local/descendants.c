@@ -40,6 +40,7 @@ bool process_read(pid_t pid, struct process *out) {
     out->parent = parent;
     out->group = group;
     out->is_zombie = state == 'Z' || state == 'X';
+    out->is_stopped = state == 'T';
     out->is_ours = false;
     return true;
 }

@@ -22,7 +22,8 @@ struct process {
     uint64_t ticks;          /* processor time, with that of children which it has reaped */
     int64_t pages;           /* resident */
     bool is_zombie;
-    bool is_ours; /* a descendant */
+    bool is_stopped; /* by a signal (SIGSTOP and the like) */
+    bool is_ours;    /* a descendant */
 };
 
 struct processes {
