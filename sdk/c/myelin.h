@@ -8,7 +8,7 @@
  *       myelin_log(m, &loss, &value, 1, step, MYELIN_NOW);
  *   myelin_close(m);
  *
- * Two files, no dependency but libc: compile myelin.c with the program (C11, -D_GNU_SOURCE not
+ * Three files, no dependency but libc: compile myelin.c with the program (C11, -D_GNU_SOURCE not
  * needed), or link libmyelin.a. Linux, little-endian.
  *
  * What it promises:

@@ -17,7 +17,7 @@ from setuptools.command.sdist import sdist
 HERE = os.path.dirname(os.path.abspath(__file__))
 BESIDE = os.path.join(HERE, os.pardir, "c")
 COPY = os.path.join("myelin", "_c")
-LIBRARY = ("myelin.c", "myelin.h")
+LIBRARY = ("myelin.c", "myelin.h", "myelin_text.h")
 
 
 class WithLibrary(build_ext):
