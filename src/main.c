@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/guard.h"
 
 /* A standard stream that the caller closed would be taken by the next file that is opened, and
  * messages would be written into that file. Its place is held by a descriptor that fails in
@@ -19,6 +20,7 @@ static void hold_standard_streams(void) {
 
 int main(int argc, char **argv) {
     hold_standard_streams();
+    guard_streams();
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like any other */
     return command_main(argc, argv);
 }

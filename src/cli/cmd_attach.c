@@ -30,9 +30,10 @@ static int follow(const struct invocation *in, const struct rundir *rundir, stru
         .listener = -1,
         .out = as_json ? stderr : stdout,
         .style = invocation_has(in, "plain") ? FOLLOW_PLAIN : FOLLOW_AS_IT_IS,
+        .q_leaves = true,
         .from_end = !invocation_has(in, "from-start"),
     };
-    enum watch_outcome outcome;
+    struct watch_end end;
     struct run_record run;
     struct plan plan;
     int status;
@@ -45,17 +46,17 @@ static int follow(const struct invocation *in, const struct rundir *rundir, stru
     record_release(&run);
     if (status)
         return -1;
-    if (watch_run(rundir, &options, &run, &outcome, err)) {
+    if (watch_run(rundir, &options, &run, &end, err)) {
         record_release(&run);
         return -1;
     }
-    if (outcome == WATCH_LEFT) {
+    if (end.outcome == WATCH_LEFT) {
         status = report_left(rundir);
-    } else if (outcome == WATCH_GONE) {
+    } else if (end.outcome == WATCH_GONE) {
         report_gone(stderr, rundir);
         status = STATUS_RUN_OWN_FAILURE;
     } else {
-        report_end(stderr, &run);
+        report_end(stderr, &run, report_lines_after(stderr, options.out, end.has_shown_all));
         status = run.exit_status == EXIT_STATUS_NONE ? STATUS_RUN_OWN_FAILURE : run.exit_status;
     }
     if (as_json && runs_print_json(&run))
@@ -82,13 +83,14 @@ static int attach(const struct invocation *in) {
 
 static const struct option options[] = {
     { .name = "from-start", .help = "show all that the tasks have written, not only what comes" },
-    { .name = "plain", .help = "print as to a pipe, even on a terminal" },
+    { .name = "plain",
+      .help = "print as to a pipe, even on a terminal; controls are still shown as text" },
     { .name = "json", .help = "print the outcome as JSON; the tasks' lines go to standard error" },
     { 0 },
 };
 
 static const struct status_help statuses[] = {
-    { "0", "the run succeeded, or was left by Ctrl-C" },
+    { "0", "the run succeeded, or was left by Ctrl-C or q" },
     { "125", "there is no such run, it cannot be followed, or myelin itself failed" },
     { "other", "as of `myelin run`" },
     { 0 },
@@ -98,11 +100,12 @@ const struct command command_attach = {
     .name = "attach",
     .arguments = "RUN",
     .summary = "follow a run that is going on",
-    .description = "Prints what the tasks write from now on, each line behind the name of its "
-                   "task, until the run is over; then reports how it ended, as `myelin run` does. "
-                   "Ctrl-C ends the following and leaves the run alone. Any number of terminals "
-                   "can follow one run.\n"
-                   "\n" LIVING_RUN_NAMES,
+    .description =
+        "Prints what the tasks write from now on, each line behind the name of its "
+        "task, until the run is over; then reports how it ended, as `myelin run` does. "
+        "Ctrl-C or the key q ends the following and leaves the run alone. Any number of terminals "
+        "can follow one run.\n"
+        "\n" LIVING_RUN_NAMES,
     .options = options,
     .examples = "myelin attach @                 # the newest run that goes on\n"
                 "myelin attach 12 --from-start   # with all that was written before\n",

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/compare_code.h"
 #include "cli/curves.h"
+#include "cli/elide.h"
 #include "cli/failure.h"
 #include "cli/found.h"
 #include "cli/runs.h"
@@ -14,7 +15,7 @@
 #include "search/facts.h"
 #include "track/map.h"
 
-enum { RUNS_MOST = PLOT_CURVES_MOST, HEIGHT_USUAL = 12, CHARTS_MAX = 4 << 20 };
+enum { RUNS_MOST = PLOT_CURVES_MOST, HEIGHT_USUAL = 12, VALUE_LEAST = 12, CHARTS_MAX = 4 << 20 };
 
 /* What is told in this order; a field belongs to the first whose prefix it has. */
 static const struct {
@@ -224,7 +225,49 @@ static int draw_all(const struct invocation *in, struct compared *compared, stru
 
 /* ---- output ---- */
 
+/* The columns that each run has on the terminal; 0: any number. */
+static size_t room_of_values(const struct compared *compared, const struct rows *rows, bool all) {
+    const size_t columns = terminal_columns(stdout);
+    size_t names = 0, room;
+
+    for (size_t i = 0; i < rows->list.len; i++) {
+        const struct row *row = &rows->list.items[i];
+        const size_t name = 2 + strlen(row->field.name) - strlen(sections[row->section].prefix);
+
+        if ((all || row->differs) && name > names)
+            names = name;
+    }
+    if (columns == 0)
+        return 0;
+    room = columns > names ? (columns - names) / compared->n : 0;
+    return room > VALUE_LEAST + 2 ? room - 2 : VALUE_LEAST;
+}
+
+/* The values of a row; texts that are too long show where they differ. */
+static void add_values(struct table *table, const struct compared *compared, const struct row *row,
+                       size_t room) {
+    const char *shown[RUNS_MOST], *texts[RUNS_MOST] = { NULL };
+    enum state state;
+
+    for (size_t j = 0; j < compared->n; j++) {
+        shown[j] = row->values[j].kind == CELL_NONE
+                       ? "-"
+                       : found_shown(&table->arena, &row->field, &row->values[j]);
+        if (row->values[j].kind == CELL_WORD)
+            texts[j] = shown[j];
+    }
+    if (row->differs && room)
+        elide_common(&table->arena, texts, compared->n, room);
+    for (size_t j = 0; j < compared->n; j++) {
+        table_cell(table, "%s", texts[j] ? texts[j] : shown[j]);
+        if (strcmp(row->field.name, "status") == 0 && texts[j] &&
+            state_named(row->values[j].text, &state))
+            table_paint(table, runs_colour(state));
+    }
+}
+
 static void print_rows(const struct compared *compared, const struct rows *rows, bool all) {
+    const size_t room = room_of_values(compared, rows, all);
     size_t section = ARRAY_LEN(sections), n_shown = 0;
     struct table table;
 
@@ -245,13 +288,8 @@ static void print_rows(const struct compared *compared, const struct rows *rows,
                 table_cell(&table, "%s", "");
         }
         table_cell(&table, "  %s",
-                   runs_text(&table.arena, row->field.name + strlen(sections[section].prefix),
-                             FOUND_MOST));
-        for (size_t j = 0; j < compared->n; j++)
-            table_cell(&table, "%s",
-                       row->values[j].kind == CELL_NONE
-                           ? "-"
-                           : found_shown(&table.arena, &row->field, &row->values[j]));
+                   runs_text(&table.arena, row->field.name + strlen(sections[section].prefix), 0));
+        add_values(&table, compared, row, room);
     }
     if (n_shown)
         table_print(&table, stdout, terminal_colour(stdout));
@@ -397,15 +435,17 @@ const struct command command_compare = {
     .name = "compare",
     .arguments = "RUN RUN...",
     .summary = "show in what runs differ",
-    .description = "Puts up to 8 runs side by side: parameters, summaries, the last, least and "
-                   "greatest values of metrics, tags, the code (commit, branch, what was changed "
-                   "since), the machine and the variables that decide which programs are found, "
-                   "and what the runs are (command, directory, framework, owner, host, status, "
-                   "duration). Only what differs is shown unless "
-                   "`--all` is given; `-` stands for what a run does not have. Of two runs whose "
-                   "code differs it also tells which files "
-                   "do, and by how many lines, as long as their repository is there.\n"
-                   "\n" RUN_NAMES,
+    .description =
+        "Puts up to 8 runs side by side: parameters, summaries, the last, least and "
+        "greatest values of metrics, tags, the code (commit, branch, what was changed "
+        "since), the machine and the variables that decide which programs are found, "
+        "and what the runs are (command, directory, framework, owner, host, status, "
+        "duration). Only what differs is shown unless "
+        "`--all` is given; `-` stands for what a run does not have. On a terminal, values "
+        "that are too long for their column show the part that differs. Of two runs whose "
+        "code differs it also tells which files "
+        "do, and by how many lines, as long as their repository is there.\n"
+        "\n" RUN_NAMES,
     .options = options,
     .examples = "myelin compare 3 5               # what differs\n"
                 "myelin compare 3 5 7 -m loss     # with the curves of loss\n"

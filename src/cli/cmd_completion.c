@@ -30,5 +30,6 @@ const struct command command_completion = {
     .operand_choices = shells,
     .examples = "source <(myelin completion bash)  # in ~/.bashrc\n"
                 "source <(myelin completion zsh)   # in ~/.zshrc\n",
+    .writes_data = true,
     .run = completion,
 };

@@ -198,5 +198,6 @@ const struct command command_export = {
         "myelin export 12 13 -o mnist.tar.zst               # two runs, for another machine\n"
         "myelin export 12 -o - | ssh big myelin import -    # straight to it\n"
         "myelin export @ --tensorboard ./board            # then: tensorboard --logdir ./board\n",
+    .writes_data = true,
     .run = export_command,
 };

@@ -11,6 +11,7 @@
 #include "cli/amounts.h"
 #include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/logmerge.h"
 #include "cli/runs.h"
 #include "cli/watch.h"
 
@@ -24,18 +25,14 @@ struct request {
     uint64_t tail, attempt;
 };
 
-/* The logs that are shown, by rank, and those of them that have more, as a heap: the one whose
- * next piece is the oldest is first. */
 struct view {
     const struct invocation *in;
     struct request request;
     struct arena arena;
     struct run_record record;
     struct plan plan;
-    struct logread *logs;
+    struct logread *logs; /* by rank */
     uint32_t n_shown;
-    uint32_t *heap;
-    size_t n_heap;
     struct follow follow;
     char bytes[READ_SIZE];
 };
@@ -148,52 +145,34 @@ static int choose_all(struct view *view, bool *wanted, struct error *err) {
 
 /* ---- in the order of time ---- */
 
-static bool comes_before(struct view *view, uint32_t a, uint32_t b) {
-    const int64_t x = logread_time(&view->logs[a]), y = logread_time(&view->logs[b]);
-
-    return x != y ? x < y : a < b;
-}
-
-static void sift_down(struct view *view, size_t i) {
-    for (;;) {
-        size_t least = i;
-
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < view->n_heap; child++)
-            if (comes_before(view, view->heap[child], view->heap[least]))
-                least = child;
-        if (least == i)
-            return;
-        const uint32_t moved = view->heap[i];
-        view->heap[i] = view->heap[least];
-        view->heap[least] = moved;
-        i = least;
-    }
-}
-
-/* Shows one piece of the log that is first; drops it from the heap at its end. */
-static void show_first(struct view *view) {
-    const uint32_t rank = view->heap[0];
+/* Shows one piece of the log that is first; drops it at its end. */
+static void show_first(struct view *view, struct logmerge *merge, uint32_t rank) {
     struct log_piece piece;
 
-    if (!logread_next(&view->logs[rank], view->bytes, sizeof view->bytes, &piece))
-        view->heap[0] = view->heap[--view->n_heap];
-    else if (piece.lost)
+    if (!logread_next(&view->logs[rank], view->bytes, sizeof view->bytes, &piece)) {
+        logmerge_drop(merge);
+        return;
+    }
+    if (piece.lost)
         follow_lost(&view->follow, rank, piece.lost);
     else
         follow_output(&view->follow, rank, piece.time_us, piece.time_us, view->bytes, piece.n);
-    sift_down(view, 0);
+    logmerge_read(merge);
 }
 
 /* Shows what was there when the logs were opened: one that grows faster than it is shown would
  * have no end. */
 static void show_what_is_there(struct view *view) {
-    for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
+    struct logmerge merge;
+    uint32_t rank;
+
+    logmerge_init(&merge, view->logs, view->plan.n_tasks);
+    for (rank = 0; rank < view->plan.n_tasks; rank++)
         if (!view->logs[rank].is_done && logread_open(&view->logs[rank]))
-            view->heap[view->n_heap++] = rank;
-    for (size_t i = view->n_heap; i-- > 0;)
-        sift_down(view, i);
-    while (view->n_heap > 0 && !view->follow.is_broken)
-        show_first(view);
+            logmerge_add(&merge, rank);
+    while (logmerge_first(&merge, &rank) && !view->follow.is_broken)
+        show_first(view, &merge, rank);
+    logmerge_release(&merge);
     follow_settle(&view->follow);
 }
 
@@ -241,15 +220,16 @@ static int go_on(struct view *view, struct error *err) {
     const struct watch_options options = { .listener = -1,
                                            .follow = &view->follow,
                                            .logs = view->logs,
+                                           .q_leaves = true,
                                            .ends_unread = true,
                                            .attempt = record_attempt(&view->record) };
-    enum watch_outcome outcome;
+    struct watch_end end;
     struct run_record record;
     int status;
 
     for (uint32_t rank = 0; rank < view->plan.n_tasks; rank++)
         view->logs[rank].limit = UINT64_MAX;
-    status = watch_run(&view->record.rundir, &options, &record, &outcome, err);
+    status = watch_run(&view->record.rundir, &options, &record, &end, err);
 
     record_release(&record);
     return status;
@@ -329,7 +309,6 @@ static int show_run(struct view *view, const char *name, struct error *err) {
     n_tasks = view->plan.n_tasks;
     wanted = ARENA_ARRAY(&arena, bool, n_tasks);
     view->logs = ARENA_ARRAY(&arena, struct logread, n_tasks);
-    view->heap = ARENA_ARRAY(&arena, uint32_t, n_tasks);
     status = choose_all(view, wanted, err) || check_attempt(view, err) ? -1 : 0;
     if (status == 0) {
         for (uint32_t rank = 0; rank < n_tasks; rank++)
@@ -366,7 +345,7 @@ static int logs(const struct invocation *in) {
 static const struct option options[] = {
     { .name = "follow",
       .letter = 'f',
-      .help = "go on with what is written, until the run is over" },
+      .help = "go on with what is written, until the run is over; on a terminal q ends it" },
     { .name = "since",
       .argument = "TIME",
       .help = "start with lines of that age (10s, 5m, 2h, 1d) or time (2026-03-01T12:00:00)" },
@@ -376,7 +355,8 @@ static const struct option options[] = {
       .argument = "N",
       .help = "show attempt N alone, counted from 0; all of them unless said" },
     { .name = "timestamps", .letter = 't', .help = "put before each line when it was written" },
-    { .name = "plain", .help = "print as to a pipe, even on a terminal" },
+    { .name = "plain",
+      .help = "print as to a pipe, even on a terminal; controls are still shown as text" },
     { .name = "json", .help = "print a JSON object for each line" },
     { 0 },
 };
@@ -401,8 +381,11 @@ const struct command command_logs = {
         "after the other, and standard error tells where each begins. `--tail` is about the newest "
         "one.\n"
         "\n"
-        "On a terminal, lines that several tasks write alike are shown once, behind the names of "
-        "all of them.",
+        "On a terminal, a line that several tasks write within a moment is shown once, behind the "
+        "names of all of them, at the place of the first; no line is moved. Colours pass; every "
+        "other control sequence and every control character is shown as text (`^[` is ESC), so "
+        "that a log cannot control the terminal, also with `--plain`. Into a pipe or a file the "
+        "bytes are those that the tasks wrote; `--json` escapes controls.",
     .options = options,
     .examples = "myelin logs @                       # of the newest run\n"
                 "myelin logs 12 worker.2 --tail 50   # the last lines of one task\n"

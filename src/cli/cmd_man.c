@@ -36,5 +36,6 @@ const struct command command_man = {
     .operand_kind = ARGUMENT_COMMAND,
     .examples = "myelin man version | man -l -         # read a page\n"
                 "myelin man --markdown > docs/cli.md   # renew the reference\n",
+    .writes_data = true,
     .run = man,
 };

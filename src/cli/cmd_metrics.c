@@ -10,11 +10,14 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/guard.h"
+#include "cli/keys.h"
 #include "cli/metric_rows.h"
 #include "cli/runs.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/tracked.h"
+#include "codec/visible.h"
 #include "plan/fold.h"
 
 enum {
@@ -27,6 +30,7 @@ enum {
     TEXT_MOST = 16 << 20,
     LISTED_MOST = 1000, /* metrics in a list for people */
     CHARTS_MOST = 100,
+    LOOK_EVERY_MS = 1000,
 };
 
 static const char *const fold_choices[] = { "mean", "min", "max", "none", NULL };
@@ -112,6 +116,7 @@ static int print_list(struct view *view, const struct curves *curves, FILE *out)
         table_cell(&table, "%s", plot_number(all.max).text);
         add_spark(&table, curves, metric, view->rows.axis);
     }
+    table.width = terminal_columns(stdout);
     table_print(&table, out, terminal_colour(stdout));
     table_release(&table);
     return 0;
@@ -235,6 +240,13 @@ static unsigned fitting_height(unsigned rows, size_t n_charts) {
     return share > HEIGHT_LEAST + CHART_EXTRA ? (unsigned)share - CHART_EXTRA : HEIGHT_LEAST;
 }
 
+static void draw_over(unsigned n_lines) {
+    char sequence[32];
+
+    snprintf(sequence, sizeof sequence, "\x1b[%uA\x1b[J", n_lines);
+    guard_control(stdout, sequence);
+}
+
 /* Where the text is to end so that it has no more lines. */
 static size_t cut_at_rows(const struct buf *text, unsigned rows) {
     size_t at = 0;
@@ -261,8 +273,28 @@ static void say_what_is_not_shown(const struct view *view, const struct curves *
                 n, curves->metrics.len, view->rundir.id);
 }
 
+/* Cuts each line to the width of the terminal: a line that is wrapped takes more rows than it is
+ * counted for, and what is drawn over leaves a part of itself behind. */
+static int cut_lines(const struct buf *text, size_t columns, struct buf *out, struct error *err) {
+    for (size_t at = 0; at < text->len;) {
+        const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
+        const size_t n = end ? (size_t)(end - line) : text->len - at;
+        size_t fits = columns ? visible_fit(line, n, columns) : n;
+        const bool is_cut = visible_fit(line + fits, n - fits, 0) < n - fits;
+
+        if (is_cut)
+            fits = visible_fit(line, n, columns - 1);
+        if (buf_append(out, line, is_cut ? fits : n, err) ||
+            (is_cut && buf_printf(out, err, "…%s", memchr(line, '\x1b', fits) ? "\x1b[0m" : "")) ||
+            buf_append(out, "\n", 1, err))
+            return -1;
+        at += n + 1;
+    }
+    return 0;
+}
+
 static int print_text(struct view *view, const struct curves *curves, struct error *err) {
-    AUTO(buf) text = BUF_INIT(TEXT_MOST);
+    AUTO(buf) whole = BUF_INIT(TEXT_MOST), text = BUF_INIT(2 * TEXT_MOST);
     const unsigned rows = rows_to_fill(view);
     size_t end;
     int status = 0;
@@ -277,20 +309,22 @@ static int print_text(struct view *view, const struct curves *curves, struct err
             abort();
         print_list(view, curves, memory);
         fclose(memory);
-        status = buf_append(&text, bytes, n, err);
+        status = buf_append(&whole, bytes, n, err);
         free(bytes);
     }
     for (size_t i = 0; status == 0 && view->wish.n_names && i < shown_of(view, curves); i++)
-        status = draw_metric(view, curves, &curves->metrics.items[i], &text, err);
+        status = draw_metric(view, curves, &curves->metrics.items[i], &whole, err);
+    if (status == 0)
+        status = cut_lines(&whole, terminal_columns(stdout), &text, err);
     if (status || text.len == 0)
         return status;
     if (view->n_lines > 0)
-        printf("\x1b[%uA\x1b[J", view->n_lines); /* over what was drawn before */
+        draw_over(view->n_lines); /* what was drawn before */
     end = cut_at_rows(&text, rows);
     fwrite(text.data, 1, end, stdout);
     fflush(stdout);
     view->n_lines = 0;
-    for (size_t i = 0; i < end; i++)
+    for (size_t i = 0; terminal_is(stdout) && i < end; i++)
         view->n_lines += text.data[i] == '\n';
     return 0;
 }
@@ -374,7 +408,7 @@ static void say_what_is_not_kept(const struct view *view) {
                 losses_text(&view->run.losses, &arena));
 }
 
-/* Looks once, or with --follow each second until the run is over. */
+/* Looks once, or with --follow each second until the run is over or `q` is pressed. */
 static int show(struct view *view, struct error *err) {
     const bool follows = invocation_has(view->in, "follow");
     bool has_any, is_over;
@@ -387,9 +421,12 @@ static int show(struct view *view, struct error *err) {
             return -1;
         if (!follows || is_over)
             break;
-        clock_pause_ms(1000);
+        keys_begin();
+        if (keys_wait_ms(LOOK_EVERY_MS))
+            break;
         record_release(&view->run);
     } while (runs_read(&view->rundir, &view->run, err) == 0);
+    keys_end();
     say_what_is_not_kept(view);
     return has_any || invocation_has(view->in, "json") ? STATUS_OK : say_nothing_logged(view);
 }
@@ -473,7 +510,9 @@ static int metrics_command(const struct invocation *in) {
 }
 
 static const struct option options[] = {
-    { .name = "follow", .letter = 'f', .help = "go on until the run is over" },
+    { .name = "follow",
+      .letter = 'f',
+      .help = "go on until the run is over; on a terminal q ends it" },
     { .name = "rank", .argument = "N", .help = "only of the task with this rank" },
     { .name = "attempt", .argument = "N", .help = "only of this attempt, counted from 0" },
     { .name = "fold",

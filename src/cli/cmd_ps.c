@@ -13,7 +13,7 @@
 #include "cli/tracked.h"
 #include "store/owner.h"
 
-enum { LIMIT_USUAL = 50, LIMIT_NONE = 0, REASON_MOST = 60, NAME_MOST = 32, METRICS_MOST = 3 };
+enum { LIMIT_USUAL = 50, LIMIT_NONE = 0, METRICS_MOST = 3 };
 
 static const char *const columns[] = { "ID",      "NAME",     "STATUS",  "TASKS", "FRAMEWORK",
                                        "STARTED", "DURATION", "METRICS", "REASON" };
@@ -37,18 +37,19 @@ static void add_row(struct listing *listing, const struct run_record *run) {
         return;
     }
     table_cell(table, "%s", run->rundir.id);
-    table_cell(table, "%s", runs_text(&table->arena, run->name, NAME_MOST));
+    table_cell(table, "%s", runs_text(&table->arena, run->name, 0));
     table_cell(table, "%s", runs_status(run));
+    table_paint(table, runs_colour(run->state));
     if (is_final)
         table_cell(table, "%u", run->n_tasks);
     else
         table_cell(table, "%u/%u", runs_count(run, STATE_RUNNING), run->n_tasks);
-    table_cell(table, "%s", runs_text(&table->arena, run->framework, NAME_MOST));
+    table_cell(table, "%s", runs_text(&table->arena, run->framework, 0));
     table_cell(table, "%s", runs_ago(&table->arena, run, 0));
     table_cell(table, "%s", duration_text(run->elapsed_s).text);
     values = last_values_read(&run->rundir, &table->arena);
     table_cell(table, "%s", last_values_text(&values, METRICS_MOST, &table->arena));
-    table_cell(table, "%s", runs_text(&table->arena, run->reason, REASON_MOST));
+    table_cell(table, "%s", runs_text(&table->arena, run->reason, 0));
 }
 
 /* Adds one run; nothing for one that is not wanted, has not begun, or was removed meanwhile. */
@@ -159,6 +160,9 @@ const struct command command_ps = {
     .summary = "list the runs that are going on, or all",
     .description = "Lists runs, the newest first. Of a living run, TASKS says how many of its "
                    "tasks are running.\n"
+                   "\n"
+                   "On a terminal, columns are cut so that no line is wrapped; into a pipe every "
+                   "column is whole.\n"
                    "\n"
                    "A run whose supervisor was killed, or whose machine went down, is shown as "
                    "failed.",

@@ -224,5 +224,6 @@ const struct command command_render = {
         "myelin render polyaxonfile.yml | kubectl apply -f -  # create it by hand\n"
         "myelin render polyaxonfile.yml --image train:2       # in another image\n",
     .statuses = statuses,
+    .writes_data = true,
     .run = render,
 };

@@ -178,12 +178,22 @@ static const char *heading(struct arena *arena, const char *name) {
     char *text;
 
     if (strchr(name, '.'))
-        return runs_text(arena, name, FOUND_MOST);
+        return runs_text(arena, name, 0);
     text = arena_text(arena, name, strlen(name));
     for (char *p = text; *p; p++)
         if (*p >= 'a' && *p <= 'z')
             *p = (char)(*p - 'a' + 'A');
     return text;
+}
+
+static void add_value(struct table *table, const struct query_field *field,
+                      const struct search_value *value) {
+    enum state state;
+
+    table_cell(table, "%s", found_shown(&table->arena, field, value));
+    if (value->kind == CELL_WORD && strcmp(field->name, "status") == 0 &&
+        state_named(value->text, &state))
+        table_paint(table, runs_colour(state));
 }
 
 static int print_table(const struct wishes *wishes, const struct search_result *found) {
@@ -196,9 +206,7 @@ static int print_table(const struct wishes *wishes, const struct search_result *
         table_cell(&table, "%s", heading(&table.arena, columns->orders[j].field.name));
     for (size_t i = 0; i < found->n; i++)
         for (size_t j = 0; j < columns->n; j++)
-            table_cell(&table, "%s",
-                       found_shown(&table.arena, &columns->orders[j].field,
-                                   &found->values[i * columns->n + j]));
+            add_value(&table, &columns->orders[j].field, &found->values[i * columns->n + j]);
     if (found->n > 0)
         table_print(&table, stdout, terminal_colour(stdout));
     table_release(&table);

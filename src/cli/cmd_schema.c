@@ -42,5 +42,6 @@ const struct command command_schema = {
     .options = options,
     .examples = "myelin schema > polyaxonfile.schema.json      # for an editor\n"
                 "myelin schema --markdown > docs/reference.md  # renew the reference\n",
+    .writes_data = true,
     .run = schema,
 };

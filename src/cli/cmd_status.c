@@ -140,6 +140,7 @@ static void print_tasks(const struct run_record *run) {
         describe_end(task, end, sizeof end);
         add_names(&table, &groups);
         table_cell(&table, "%s", state_name(task->state));
+        table_paint(&table, runs_colour(task->state));
         table_cell(&table, "%s",
                    shows_pid ? arena_printf(&table.arena, "%ld", (long)task->pid) : "");
         table_cell(&table, "%s", runs_text(&table.arena, end, 0));
@@ -214,7 +215,7 @@ static void print_head(const struct run_record *run, struct arena *arena) {
     const char *name = runs_text(arena, run->name, 0);
 
     printf("run %s%s%s%s: %s %s\n", run->rundir.id, *name ? " (" : "", name, *name ? ")" : "",
-           runs_status(run), history_span(run, arena));
+           runs_painted(arena, stdout, run->state, runs_status(run)), history_span(run, arena));
     print_row("reason", runs_text(arena, run->reason, 0));
     print_row("place", runs_text(arena, run->place, 0));
     print_row("origin", history_origin(run, arena));
@@ -268,7 +269,7 @@ static int status_command(const struct invocation *in) {
         history_print(stdout, &run);
         if (run.state == STATE_FAILED) {
             fputs("\n", stdout);
-            report_failure(stdout, &run);
+            report_failure(stdout, &run, REPORT_LINES);
         }
     }
     record_release(&run);

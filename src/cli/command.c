@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "cli/failure.h"
+#include "cli/guard.h"
 #include "cli/pages.h"
 #include "cli/terminal.h"
+#include "codec/visible.h"
 
 const struct option common_options[] = {
     { .name = "color",
@@ -36,22 +38,19 @@ const struct command command_program = {
         "\n"
         "Options and operands may mix; `--` ends the options. The names of options are never "
         "abbreviated. Colour is used on a terminal, unless the environment variable `NO_COLOR` "
-        "is set; `--color` overrules both.",
+        "is set; `--color` overrules both. Lines and charts are drawn in ASCII if the character "
+        "set "
+        "of the locale is not UTF-8. Control characters and marks that change the direction of "
+        "reading are shown as text, such as `^[` or `<U+202E>`.",
     .options = program_options,
     .operand_kind = ARGUMENT_COMMAND,
     .operands_end_options = true,
 };
 
-/* A word of the command line may hold anything; what would steer the terminal is not shown. */
-static void hide_controls(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
-}
+static int print_misuse(const struct command *command, const char *message) {
+    AUTO(arena) arena = ARENA_INIT;
 
-static int print_misuse(const struct command *command, char *message) {
-    hide_controls(message);
-    complain("%s", message);
+    complain("%s", visible_text(&arena, message, 0));
     if (command == &command_program)
         fprintf(stderr, "try 'myelin help'\n");
     else
@@ -69,9 +68,12 @@ int invocation_misuse(const struct invocation *invocation, const char *fmt, ...)
     return print_misuse(invocation->command, message);
 }
 
+/* What is printed as to a pipe has no colours of ours, unless they are asked for. */
 static void apply_colour(const struct invocation *invocation) {
     const char *when = invocation_value(invocation, "color");
 
+    if (!when && invocation_has(invocation, "plain"))
+        terminal_choose_colour(COLOUR_NEVER);
     for (size_t i = 0; when && colour_choices[i]; i++)
         if (strcmp(colour_choices[i], when) == 0)
             terminal_choose_colour((enum colour_choice)i);
@@ -89,6 +91,9 @@ static int parse_and_run(const struct command *command, const char *const *words
         help_command(stdout, command);
         return STATUS_OK;
     }
+    if (command->writes_data || invocation_has(&invocation, "json") ||
+        invocation_has(&invocation, "csv"))
+        guard_pass_data();
     return command->run(&invocation);
 }
 
@@ -164,5 +169,7 @@ int command_main(int argc, char **argv) {
     size_t n = argc > 1 ? (size_t)argc - 1 : 0;
     int status = run_program((const char *const *)argv + (n ? 1 : 0), n, &command);
 
-    return check_output(command, status);
+    status = check_output(command, status);
+    guard_end();
+    return status;
 }

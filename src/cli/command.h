@@ -65,7 +65,8 @@ struct command {
     const char *examples;               /* lines "command  # what it does", or NULL */
     const struct status_help *statuses; /* ended by a row without a status; NULL: the usual ones */
     int misuse_status;                  /* STATUS_MISUSE unless said */
-    bool operands_end_options;          /* what follows the first operand belongs to that operand */
+    bool writes_data; /* standard output is for programs: into a pipe it passes byte for byte */
+    bool operands_end_options; /* what follows the first operand belongs to that operand */
     int (*run)(const struct invocation *invocation); /* returns the exit status */
 };
 

@@ -8,23 +8,17 @@
 
 enum { BUCKETS = 2048 };
 
-/* A line that is held. Groups are numbered from 1 in the order they were begun, and live in a
- * ring: number s is ring[s % FOLD_GROUPS_MOST]. They go out in the order of their levels, and
- * within a level in the order of their numbers. A group's level is one more than that of the line
- * before it, as the rank that began it wrote them: so a rank's own line comes to stand beside the
- * own lines of the others, before what they all say next. */
+/* A line that is held. Groups are numbered from 1 in the order they were begun, which is the order
+ * they go out in, and live in a ring: number s is ring[s % FOLD_GROUPS_MOST]. */
 struct group {
     char *line;
     size_t n;
     uint64_t hash;
     uint64_t older; /* the group before it in its bucket */
-    uint64_t level;
-    uint64_t before, behind; /* in the order in which they go out; 0: none */
     int64_t stamp, begun_us;
     uint64_t *ranks;
     uint32_t n_ranks, first;
     uint32_t n_ended; /* of its ranks: of those nobody is awaited */
-    bool is_held;
 };
 
 struct fold_lines {
@@ -32,12 +26,10 @@ struct fold_lines {
     void *context;
     uint32_t n_ranks, n_awaited;
     size_t set_words;
-    uint64_t oldest, tail; /* the groups that are held: some of oldest <= s < tail */
-    uint64_t front, back;  /* the one that goes out next, and the one that goes out last; 0: none */
+    uint64_t oldest, tail; /* the groups that are held: oldest <= s < tail */
     size_t held_bytes;
-    uint64_t first;         /* that was begun since nothing was held: levels count from there */
-    uint64_t *last, *level; /* by rank: the group of its newest line, and that one's level */
-    bool *is_ended;         /* by rank */
+    uint64_t *last; /* by rank: the group of its newest line */
+    bool *is_ended; /* by rank */
     uint64_t buckets[BUCKETS];
     struct group ring[FOLD_GROUPS_MOST];
 };
@@ -57,9 +49,8 @@ struct fold_lines *fold_lines_new(uint32_t n_ranks, fold_sink *sink, void *conte
     fold->context = context;
     fold->n_ranks = fold->n_awaited = n_ranks;
     fold->set_words = (n_ranks + 63) / 64;
-    fold->oldest = fold->tail = fold->first = 1;
+    fold->oldest = fold->tail = 1;
     fold->last = zeroed(n_ranks, sizeof *fold->last);
-    fold->level = zeroed(n_ranks, sizeof *fold->level);
     fold->is_ended = zeroed(n_ranks, sizeof *fold->is_ended);
     return fold;
 }
@@ -72,7 +63,6 @@ void fold_lines_free(struct fold_lines *fold) {
         free(fold->ring[i].ranks);
     }
     free(fold->last);
-    free(fold->level);
     free(fold->is_ended);
     free(fold);
 }
@@ -81,12 +71,8 @@ static struct group *group_at(struct fold_lines *fold, uint64_t number) {
     return &fold->ring[number % FOLD_GROUPS_MOST];
 }
 
-static bool is_held(struct fold_lines *fold, uint64_t number) {
-    return number >= fold->oldest && group_at(fold, number)->is_held;
-}
-
-static void give_out_front(struct fold_lines *fold) {
-    struct group *group = group_at(fold, fold->front);
+static void give_out_oldest(struct fold_lines *fold) {
+    struct group *group = group_at(fold, fold->oldest);
     const struct folded folded = {
         .line = group->line,
         .n = group->n,
@@ -100,19 +86,12 @@ static void give_out_front(struct fold_lines *fold) {
     fold->held_bytes -= group->n;
     free(group->line);
     group->line = NULL;
-    group->is_held = false;
-    fold->front = group->behind;
-    if (fold->front)
-        group_at(fold, fold->front)->before = 0;
-    else
-        fold->back = 0, fold->first = fold->tail;
-    while (fold->oldest < fold->tail && !group_at(fold, fold->oldest)->is_held)
-        fold->oldest++;
+    fold->oldest++;
 }
 
 static void give_out_through(struct fold_lines *fold, uint64_t number) {
-    while (is_held(fold, number))
-        give_out_front(fold);
+    while (fold->oldest <= number)
+        give_out_oldest(fold);
 }
 
 static bool is_complete(const struct fold_lines *fold, const struct group *group) {
@@ -125,64 +104,40 @@ static bool was_held_long(const struct group *group, int64_t now_us) {
 }
 
 void fold_lines_tick(struct fold_lines *fold, int64_t now_us) {
-    while (fold->front && is_complete(fold, group_at(fold, fold->front)))
-        give_out_front(fold);
-    while (fold->front && was_held_long(group_at(fold, fold->oldest), now_us))
-        give_out_through(fold, fold->oldest);
+    while (fold_lines_holds(fold) && (is_complete(fold, group_at(fold, fold->oldest)) ||
+                                      was_held_long(group_at(fold, fold->oldest), now_us)))
+        give_out_oldest(fold);
 }
 
 void fold_lines_flush(struct fold_lines *fold) {
-    while (fold->front)
-        give_out_front(fold);
+    while (fold_lines_holds(fold))
+        give_out_oldest(fold);
 }
 
 bool fold_lines_holds(const struct fold_lines *fold) {
-    return fold->front != 0;
-}
-
-/* Whether the group goes out later than the other, which is held as well. */
-static bool is_behind(struct fold_lines *fold, uint64_t number, uint64_t other) {
-    const uint64_t level = group_at(fold, number)->level, of_other = group_at(fold, other)->level;
-
-    return level > of_other || (level == of_other && number > other);
+    return fold->oldest < fold->tail;
 }
 
 /* The first group of this line behind the rank's newest one: to join an earlier one would put
  * the rank's lines out of order. 0: none. */
 static uint64_t group_to_join(struct fold_lines *fold, uint32_t rank, const char *line, size_t n,
                               uint64_t hash) {
-    const uint64_t last = is_held(fold, fold->last[rank]) ? fold->last[rank] : 0;
+    const uint64_t last = fold->last[rank];
     uint64_t found = 0;
 
-    if (last && last == fold->back)
+    if (last + 1 == fold->tail)
         return 0; /* which spares a rank that repeats itself the search among its own lines */
-    for (uint64_t s = fold->buckets[hash % BUCKETS]; s >= fold->oldest;
+    for (uint64_t s = fold->buckets[hash % BUCKETS]; s >= fold->oldest && s > last;
          s = group_at(fold, s)->older) {
         const struct group *group = group_at(fold, s);
 
-        if (group->is_held && (!last || is_behind(fold, s, last)) &&
-            (!found || is_behind(fold, found, s)) && group->hash == hash && group->n == n &&
-            memcmp(group->line, line, n) == 0)
+        if (group->hash == hash && group->n == n && memcmp(group->line, line, n) == 0)
             found = s;
     }
     return found;
 }
 
-/* Behind the others of its level. */
-static void put_in_order(struct fold_lines *fold, uint64_t number) {
-    struct group *group = group_at(fold, number);
-    uint64_t before = fold->back;
-
-    while (before && group_at(fold, before)->level > group->level)
-        before = group_at(fold, before)->before;
-    group->before = before;
-    group->behind = before ? group_at(fold, before)->behind : fold->front;
-    *(before ? &group_at(fold, before)->behind : &fold->front) = number;
-    *(group->behind ? &group_at(fold, group->behind)->before : &fold->back) = number;
-}
-
-static uint64_t begin_group(struct fold_lines *fold, uint32_t rank, const char *line, size_t n,
-                            uint64_t hash) {
+static uint64_t begin_group(struct fold_lines *fold, const char *line, size_t n, uint64_t hash) {
     const uint64_t number = fold->tail++;
     struct group *group = group_at(fold, number);
 
@@ -196,9 +151,6 @@ static uint64_t begin_group(struct fold_lines *fold, uint32_t rank, const char *
     group->n_ranks = group->n_ended = 0;
     group->first = UINT32_MAX;
     group->older = fold->buckets[hash % BUCKETS];
-    group->level = fold->last[rank] >= fold->first ? fold->level[rank] + 1 : 0;
-    group->is_held = true;
-    put_in_order(fold, number);
     fold->buckets[hash % BUCKETS] = number;
     fold->held_bytes += n;
     return number;
@@ -214,10 +166,10 @@ void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, s
     number = group_to_join(fold, rank, line, n, hash);
     if (number == 0) {
         if (fold->tail - fold->oldest == FOLD_GROUPS_MOST)
-            give_out_through(fold, fold->oldest);
-        while (fold->front && fold->held_bytes + n > FOLD_BYTES_MOST)
-            give_out_front(fold);
-        number = begin_group(fold, rank, line, n, hash);
+            give_out_oldest(fold);
+        while (fold_lines_holds(fold) && fold->held_bytes + n > FOLD_BYTES_MOST)
+            give_out_oldest(fold);
+        number = begin_group(fold, line, n, hash);
         group_at(fold, number)->stamp = stamp;
         group_at(fold, number)->begun_us = now_us;
     }
@@ -227,14 +179,13 @@ void fold_lines_feed(struct fold_lines *fold, uint32_t rank, const char *line, s
     group->n_ended += fold->is_ended[rank];
     group->first = rank < group->first ? rank : group->first;
     fold->last[rank] = number;
-    fold->level[rank] = group->level;
     if (is_complete(fold, group))
         give_out_through(fold, number); /* what any rank writes from now on comes behind it */
 }
 
 /* The groups that are held and have the rank count it among those that have ended, or no more. */
 static void recount(struct fold_lines *fold, uint32_t rank, uint32_t change) {
-    for (uint64_t s = fold->front; s; s = group_at(fold, s)->behind)
+    for (uint64_t s = fold->oldest; s < fold->tail; s++)
         if (group_at(fold, s)->ranks[rank / 64] >> rank % 64 & 1)
             group_at(fold, s)->n_ended += change;
 }

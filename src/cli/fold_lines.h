@@ -9,9 +9,9 @@
  *
  * Laws:
  *   1. Each rank's lines come out in the rank's own order, each exactly once.
- *   2. A line comes out behind those that its ranks wrote before it, and otherwise as early as it
- *      can: before what others have said since, if the rank may still say that too. So ranks that
- *      each print a line of their own before one that is alike fold the second.
+ *   2. Nothing is moved: lines come out in the order in which they were first fed. A line that
+ *      another rank wrote before, and that is still held, joins that one, at its place, unless
+ *      the rank wrote another line in between: then it stands for itself.
  *   3. A line is held for FOLD_HOLD_US at most (by the times that are fed and ticked), and not at
  *      all once every rank that is still there has written it: then all before it goes out, too.
  *   4. At most FOLD_GROUPS_MOST lines of FOLD_BYTES_MOST bytes are held: the oldest goes out for

@@ -11,6 +11,7 @@
 
 #include "cli/terminal.h"
 #include "codec/json.h"
+#include "codec/visible.h"
 #include "plan/fold.h"
 
 /* Colours that can be told apart on dark and light grounds, handed out by rank. */
@@ -19,9 +20,9 @@ static const char colour_of_several[] = "1";
 
 enum {
     WRITE_AT = 256 * 1024,
-    /* A harmless line is at most four times a line; behind WRITE_AT there is always room for one.
-     */
-    OUT_SIZE = WRITE_AT + 4 * LINE_MOST + 1024,
+    /* What a line can become; behind WRITE_AT there is always room for one. */
+    HARMLESS_MOST = LINE_MOST * VISIBLE_GROWTH + VISIBLE_EXTRA,
+    OUT_SIZE = WRITE_AT + HARMLESS_MOST + 1024,
     NAMES_WIDEST = 24, /* a set of tasks that takes more is told as a number */
     NAMES_MOST = 1 << 16,
 };
@@ -81,7 +82,8 @@ static void look_at_unended(struct follow *follow) {
     }
     buf_clear(&follow->harmless);
     if (rank == plan->n_tasks ||
-        line_append_harmless(&follow->harmless, lines->partial, lines->len, &err) ||
+        line_append_harmless(&follow->harmless, lines->partial, lines->len, follow->visible,
+                             &err) ||
         follow->harmless.len == 0) {
         statusline_set_unended(&follow->status, NULL, NULL);
         return;
@@ -147,10 +149,12 @@ void follow_hide_status(struct follow *follow) {
 
 static size_t make_prefix(const struct follow *follow, const char *colour, const char *name,
                           char out[PREFIX_MOST]) {
+    const char *bar = terminal_is_utf8() ? "│" : "|";
+
     if (follow->is_coloured)
-        return (size_t)snprintf(out, PREFIX_MOST, "\x1b[%sm%-*s │\x1b[0m ", colour, follow->width,
-                                name);
-    return (size_t)snprintf(out, PREFIX_MOST, "%-*s │ ", follow->width, name);
+        return (size_t)snprintf(out, PREFIX_MOST, "\x1b[%sm%-*s %s\x1b[0m ", colour, follow->width,
+                                name, bar);
+    return (size_t)snprintf(out, PREFIX_MOST, "%-*s %s ", follow->width, name, bar);
 }
 
 static struct followed *with_prefix(struct follow *follow, uint32_t rank) {
@@ -196,12 +200,9 @@ static void put_harmless(struct follow *follow, const char *line, size_t n) {
     struct error err;
 
     buf_clear(&follow->harmless);
-    if (line_append_harmless(&follow->harmless, line, n, &err))
-        return; /* it grows fourfold at most, and so much fits */
+    if (line_append_harmless(&follow->harmless, line, n, follow->visible, &err))
+        return; /* what it can become fits */
     put(follow, follow->harmless.data, follow->harmless.len);
-    /* A colour that a task leaves on would run into the next task's line. */
-    if (memchr(line, '\x1b', n))
-        put(follow, "\x1b[0m", 4);
 }
 
 /* ---- lines ---- */
@@ -298,7 +299,7 @@ static void show_line(void *context, const char *line, size_t n) {
     if (follow->options.has_stamps)
         put_stamp(follow, stamp);
     put_prefix(follow, follow->rank);
-    if (follow->is_terminal)
+    if (follow->is_filtered)
         put_harmless(follow, line, n);
     else
         put(follow, line, n);
@@ -435,13 +436,20 @@ static int width_of_names(const struct follow *follow) {
 
 void follow_init(struct follow *follow, const struct plan *plan,
                  const struct follow_options *options) {
+    const bool is_terminal = terminal_is(options->out);
+    const unsigned bare = options->style == FOLLOW_PLAIN  ? VISIBLE_COLOURS
+                          : terminal_colour(options->out) ? 0
+                                                          : VISIBLE_BARE;
+
     *follow = (struct follow){
         .plan = plan,
         .options = *options,
-        .fd = fileno(options->out),
-        .is_terminal = options->style == FOLLOW_AS_IT_IS && isatty(fileno(options->out)) == 1,
+        .fd = terminal_fd(options->out),
+        .is_terminal = options->style == FOLLOW_AS_IT_IS && is_terminal,
+        .is_filtered = options->style != FOLLOW_JSON && is_terminal,
+        .visible = terminal_visible(options->out) | bare,
         .is_coloured = options->style == FOLLOW_AS_IT_IS && terminal_colour(options->out),
-        .harmless = BUF_INIT(4 * LINE_MOST + 16),
+        .harmless = BUF_INIT(HARMLESS_MOST),
         .told_stamp = FOLLOW_NO_STAMP,
         .tasks = calloc(plan->n_tasks, sizeof *follow->tasks),
         .out = malloc(OUT_SIZE),
@@ -452,7 +460,7 @@ void follow_init(struct follow *follow, const struct plan *plan,
         follow->tasks[rank].stamp = FOLLOW_NO_STAMP;
     fflush(options->out);
     follow->options.has_status &= follow->is_terminal;
-    if (options->style != FOLLOW_JSON && !options->has_stamps && !follow->is_terminal) {
+    if (options->style != FOLLOW_JSON && !options->has_stamps && !follow->is_filtered) {
         follow->is_raw = options->is_bare;
         follow->is_plain = !options->is_bare;
     }

@@ -22,7 +22,7 @@
 
 enum follow_style {
     FOLLOW_AS_IT_IS, /* as the output takes it */
-    FOLLOW_PLAIN,    /* as to a pipe, even on a terminal */
+    FOLLOW_PLAIN,    /* as to a pipe, even on a terminal, except that lines cannot control it */
     FOLLOW_JSON,     /* one object a line, as docs/json.md has them */
 };
 
@@ -49,11 +49,13 @@ struct follow {
     struct follow_options options;
     int fd;
     bool is_terminal, is_coloured;
-    bool is_raw;    /* one task's bytes as they are */
-    bool is_plain;  /* lines as they are, behind names */
-    bool is_broken; /* nothing more can be written: nobody reads any more, or `trouble` */
-    int trouble;    /* why a write failed, where that is to be told; 0: it is not */
-    int width;      /* of names */
+    bool is_filtered; /* it ends on a terminal, which lines must not control, whatever the style */
+    unsigned visible; /* flags of codec/visible.h for the tasks' lines */
+    bool is_raw;      /* one task's bytes as they are */
+    bool is_plain;    /* lines as they are, behind names */
+    bool is_broken;   /* nothing more can be written: nobody reads any more, or `trouble` */
+    int trouble;      /* why a write failed, where that is to be told; 0: it is not */
+    int width;        /* of names */
 
     uint32_t attempt;  /* of the run: told with each line of JSON; set by who knows */
     uint32_t rank;     /* whose lines are being shown */

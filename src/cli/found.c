@@ -42,7 +42,7 @@ const char *found_text(struct arena *arena, const struct query_field *field,
 const char *found_shown(struct arena *arena, const struct query_field *field,
                         const struct search_value *value) {
     if (value->kind != CELL_NUMBER)
-        return runs_text(arena, found_text(arena, field, value), FOUND_MOST);
+        return runs_text(arena, found_text(arena, field, value), 0);
     if (field->type == QUERY_TIME)
         return arena_printf(arena, "%s",
                             time_text((int64_t)llround(value->number * 1e6), TIME_SECONDS).text);

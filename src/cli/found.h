@@ -6,12 +6,10 @@
 #include "codec/json.h"
 #include "search/search.h"
 
-enum { FOUND_MOST = 40 }; /* characters of a cell */
-
 /* The exact value, as programs read it; "" for none. */
 const char *found_text(struct arena *arena, const struct query_field *field,
                        const struct search_value *value);
-/* In few characters, for people. */
+/* For people: numbers in few digits, text made visible, on one line. */
 const char *found_shown(struct arena *arena, const struct query_field *field,
                         const struct search_value *value);
 void found_json(struct json *json, const struct query_field *field,

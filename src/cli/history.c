@@ -65,6 +65,7 @@ void history_print(FILE *out, const struct run_record *run) {
 
         table_cell(&table, "%u", i);
         table_cell(&table, "%s", state_name(attempt->state));
+        table_paint(&table, runs_colour(attempt->state));
         table_cell(&table, "%s", duration_text(attempt->started_s).text);
         table_cell(&table, "%s", duration_text(seconds_of(run, attempt)).text);
         table_cell(&table, "%s", runs_text(&table.arena, attempt->reason, 0));

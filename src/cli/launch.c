@@ -85,31 +85,31 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
         .hangup_stops = invocation_has(in, "stop-on-hangup"),
     };
     struct run_record record;
-    enum watch_outcome outcome;
+    struct watch_end end;
     struct error err;
     pid_t owner;
     int status;
 
     report_start(stderr, plan, rundir);
-    if (watch_run(rundir, &options, &record, &outcome, &err)) {
+    if (watch_run(rundir, &options, &record, &end, &err)) {
         complain("the run goes on, but cannot be followed: %s", err.message);
         record_release(&record);
         return STATUS_RUN_OWN_FAILURE;
     }
-    status = outcome == WATCH_OVER ? record.exit_status : STATUS_INTERRUPTED;
-    if (outcome == WATCH_LEFT && record.backend && !owner_lives(rundir, &owner)) {
+    status = end.outcome == WATCH_LEFT ? STATUS_INTERRUPTED : record.exit_status;
+    if (end.outcome == WATCH_LEFT && record.backend && !owner_lives(rundir, &owner)) {
         fprintf(stderr,
                 "myelin: nobody watches run %s here any more; it goes on, and 'myelin attach %s' "
                 "watches it again\n",
                 rundir->id, rundir->id);
         status = STATUS_RUN_OWN_FAILURE;
     }
-    if (outcome == WATCH_GONE) {
+    if (end.outcome == WATCH_GONE) {
         report_gone(stderr, rundir);
         status = STATUS_RUN_OWN_FAILURE;
     }
-    if (outcome == WATCH_OVER)
-        report_end(stderr, &record);
+    if (end.outcome == WATCH_OVER)
+        report_end(stderr, &record, report_lines_after(stderr, options.out, end.has_shown_all));
     if (as_json && runs_print_json(&record))
         status = STATUS_RUN_OWN_FAILURE;
     record_release(&record);

@@ -40,7 +40,7 @@
       .help = "give up when its turn has not come by then; it waits as long as it takes unless "   \
               "said" },                                                                            \
     { .name = "dry-run", .help = "say whether it would start now, and start nothing" },            \
-    { .name = "plain", .help = "print as to a pipe, even on a terminal" },                         \
+    { .name = "plain", .help = "print as to a pipe, even on a terminal; controls are still shown as text" },                         \
     { .name = "json",                                                                              \
       .help = "print the outcome as JSON; the tasks' lines go to standard error" }
 /* clang-format on */

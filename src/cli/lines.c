@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/lines.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/utf8.h"
+#include "codec/visible.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -160,40 +160,42 @@ void tail_lines(const char *text, size_t n, line_sink *sink, void *context) {
     }
 }
 
-/* The length of a colour sequence "ESC [ 1;31 m" at the start, or 0. */
-static size_t colour_length(const char *text, size_t n) {
-    size_t i = 2;
-
-    if (n < 3 || text[0] != '\x1b' || text[1] != '[')
-        return 0;
-    while (i < n && i < 32 && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';'))
-        i++;
-    return i < n && text[i] == 'm' ? i + 1 : 0;
+/* The length of the colour sequence that the text ends in, or 0. */
+static size_t colour_before(const char *text, size_t n) {
+    for (size_t back = 3; n > 0 && text[n - 1] == 'm' && back <= n && back < VISIBLE_PENDING_MOST;
+         back++)
+        if (visible_colour_length(text + n - back, back) == back)
+            return back;
+    return 0;
 }
 
-/* The length of the printable UTF-8 character at the start, or 0. */
-static size_t character_length(const char *text, size_t n) {
-    const size_t length = utf8_length(text, n);
-    uint32_t point = (unsigned char)text[0];
+/* Copies the line without what its backspaces take away. Colours between a character and the
+ * backspace go with the character: each step back makes the copy shorter, so all of them together
+ * cost no more than the line is long. */
+static size_t apply_backspaces(const char *line, size_t n, char *out) {
+    size_t len = 0;
 
-    if (length <= 1)
-        return length && point >= ' ' && point != 0x7f;
-    point &= 0x7fu >> length; /* the bits that the first byte has of it */
-    for (size_t i = 1; i < length; i++)
-        point = point << 6 | ((unsigned char)text[i] & 0x3fu);
-    if (point < 0xa0) /* the C1 controls */
-        return 0;
-    /* Marks that turn the direction of what follows, and line separators. */
-    if ((point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||
-        point == 0x2028 || point == 0x2029)
-        return 0;
-    return length;
+    for (size_t i = 0; i < n; i++) {
+        size_t colour;
+
+        if (line[i] != '\b') {
+            out[len++] = line[i];
+            continue;
+        }
+        while ((colour = colour_before(out, len)) > 0)
+            len -= colour;
+        while (len > 0 && ((unsigned char)out[len - 1] & 0xc0) == 0x80)
+            len--;
+        len -= len > 0;
+    }
+    return len;
 }
 
-int line_append_harmless(struct buf *out, const char *line, size_t n, struct error *err) {
-    const size_t before = out->len;
+int line_append_harmless(struct buf *out, const char *line, size_t n, unsigned flags,
+                         struct error *err) {
     const char *last;
-    int failed = 0;
+    char *applied;
+    int status;
 
     while (n && line[n - 1] == '\r')
         n--;
@@ -202,30 +204,12 @@ int line_append_harmless(struct buf *out, const char *line, size_t n, struct err
         n -= (size_t)(last + 1 - line);
         line = last + 1;
     }
-    for (size_t i = 0; i < n && !failed;) {
-        const unsigned char byte = (unsigned char)line[i];
-        size_t run = 0, step;
-
-        /* Plain stretches go out in one piece. */
-        while (i + run < n) {
-            step = character_length(line + i + run, n - i - run);
-            if (step == 0)
-                step = line[i + run] == '\t' ? 1 : colour_length(line + i + run, n - i - run);
-            if (step == 0)
-                break;
-            run += step;
-        }
-        if (run)
-            failed = buf_append(out, line + i, run, err);
-        else if (byte < ' ' || byte == 0x7f)
-            failed = buf_printf(out, err, "^%c", byte ^ 0x40);
-        else
-            failed = buf_printf(out, err, "\\x%02x", byte);
-        i += run ? run : 1;
-    }
-    if (failed) {
-        out->len = before;
-        out->data[before] = '\0';
-    }
-    return failed;
+    if (n == 0 || !memchr(line, '\b', n))
+        return visible_append(out, line, n, flags, err);
+    applied = malloc(n);
+    if (!applied)
+        abort();
+    status = visible_append(out, applied, apply_backspaces(line, n, applied), flags, err);
+    free(applied);
+    return status;
 }

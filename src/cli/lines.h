@@ -43,9 +43,11 @@ size_t lines_prefix(const char *bytes, size_t n, const char *prefix, size_t pref
 /* The last TAIL_LINES lines of a text. */
 void tail_lines(const char *text, size_t n, line_sink *sink, void *context);
 
-/* Appends the line so that it cannot steer a terminal: colours (SGR sequences) and valid
- * UTF-8 stay, of parts that overwrite each other by CR the last one is shown, control
- * characters become ^X and stray bytes \xNN. Grows at most fourfold. */
-MUST_CHECK int line_append_harmless(struct buf *out, const char *line, size_t n, struct error *err);
+/* Appends the line as a terminal would show it in the end, without what could control the terminal:
+ * of parts that overwrite each other by CR the last one is shown, a backspace takes the character
+ * before it away (never one before the line), and the rest is as of codec/visible.h, with those
+ * flags. Grows at most as that does. */
+MUST_CHECK int line_append_harmless(struct buf *out, const char *line, size_t n, unsigned flags,
+                                    struct error *err);
 
 #endif

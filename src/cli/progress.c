@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/guard.h"
 #include "cli/runs.h"
 
 enum { EVERY_S = 1, SELDOM_S = 10 };
@@ -34,8 +35,10 @@ bool progress_tell(void *context, uint64_t bytes) {
         return true;
     progress->last = now;
     progress->is_shown = true;
-    fprintf(stderr, "%smyelin: %s: %s%s%s%s", progress->is_terminal ? "\r\x1b[K" : "",
-            progress->what, runs_bytes(&arena, bytes), progress->total ? " of " : "",
+    if (progress->is_terminal)
+        guard_control(stderr, "\r\x1b[K");
+    fprintf(stderr, "myelin: %s: %s%s%s%s", progress->what, runs_bytes(&arena, bytes),
+            progress->total ? " of " : "",
             progress->total ? runs_bytes(&arena, progress->total) : "",
             progress->is_terminal ? "" : "\n");
     return true;
@@ -43,7 +46,7 @@ bool progress_tell(void *context, uint64_t bytes) {
 
 void progress_end(struct progress *progress) {
     if (progress->is_shown && progress->is_terminal)
-        fputs("\r\x1b[K", stderr);
+        guard_control(stderr, "\r\x1b[K");
     progress->is_shown = false;
 }
 

@@ -10,7 +10,9 @@
 #include "cli/lines.h"
 #include "cli/media_rows.h"
 #include "cli/runs.h"
+#include "cli/terminal.h"
 #include "cli/tracked.h"
+#include "codec/visible.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
 #include "supervise/tasklog.h"
@@ -106,33 +108,55 @@ struct shown_lines {
 
 static void print_tail_line(void *context, const char *line, size_t n) {
     struct shown_lines *shown = context;
-    AUTO(buf) text = BUF_INIT(TAIL_BYTES * 4);
+    AUTO(buf) text = BUF_INIT(TAIL_BYTES * VISIBLE_GROWTH + VISIBLE_EXTRA);
+    const unsigned flags = terminal_colour(shown->out) ? 0 : VISIBLE_BARE;
     struct error err;
 
     if (shown->heading)
         fprintf(shown->out, "  last lines of %s:\n", shown->heading);
     shown->heading = NULL;
-    if (line_append_harmless(&text, line, n, &err) == 0)
+    if (line_append_harmless(&text, line, n, terminal_visible(shown->out) | flags, &err) == 0)
         fprintf(shown->out, "    %s\n", text.data);
 }
 
-void report_failure(FILE *out, const struct run_record *run) {
+enum report_lines report_lines_after(FILE *out, FILE *lines, bool has_shown_all) {
+    return has_shown_all && terminal_is_shared(out, lines) ? REPORT_LINES_ARE_ABOVE : REPORT_LINES;
+}
+
+/* Takes what is there, and shows nothing of it. */
+static void count_line(void *context, const char *line, size_t n) {
+    (void)line, (void)n;
+    ++*(size_t *)context;
+}
+
+/* The last lines of the task that failed first, or where the reader finds them. */
+static void report_last_lines(FILE *out, const struct run_record *run, enum report_lines lines) {
+    const uint32_t rank = (uint32_t)run->first_failed;
+    const struct task_name name = task_name(&run->task_names[rank]);
+    struct shown_lines shown = { out, name.text };
+    size_t n = 0;
+
+    if (lines == REPORT_LINES_ARE_ABOVE)
+        last_lines(run, rank, count_line, &n);
+    else
+        last_lines(run, rank, print_tail_line, &shown);
+    if (n > 0)
+        fprintf(out, "  what %s wrote is above; 'myelin logs %s %s' shows it again\n", name.text,
+                run->rundir.id, name.text);
+    else if (shown.heading && run->tasks[rank].started_s >= 0)
+        fprintf(out,
+                run->tasks[rank].log_lost ? "  nothing that %s wrote could be kept\n"
+                                          : "  %s wrote nothing\n",
+                name.text);
+}
+
+void report_failure(FILE *out, const struct run_record *run, enum report_lines lines) {
     const struct plan plan = record_plan(run);
 
     if (run->hint)
         fprintf(out, "  hint: %s\n", run->hint);
-    if (run->first_failed >= 0) {
-        const uint32_t rank = (uint32_t)run->first_failed;
-        const struct task_name name = task_name(&run->task_names[rank]);
-        struct shown_lines shown = { out, name.text };
-
-        last_lines(run, rank, print_tail_line, &shown);
-        if (shown.heading && run->tasks[rank].started_s >= 0)
-            fprintf(out,
-                    run->tasks[rank].log_lost ? "  nothing that %s wrote could be kept\n"
-                                              : "  %s wrote nothing\n",
-                    name.text);
-    }
+    if (run->first_failed >= 0)
+        report_last_lines(out, run, lines);
     if (!came_to_tasks(run))
         return;
     print_folded(out, "  stopped because of it: ", &plan, stopped_task, run, "\n");
@@ -141,16 +165,18 @@ void report_failure(FILE *out, const struct run_record *run) {
         fprintf(out, "  logs: %s\n", run->rundir.logs);
 }
 
-void report_end(FILE *out, const struct run_record *run) {
+void report_end(FILE *out, const struct run_record *run, enum report_lines lines) {
     AUTO(arena) arena = ARENA_INIT;
 
     fprintf(out, "run %s %s%s %s", run->rundir.id, run->state == STATE_STOPPED ? "was " : "",
-            state_name(run->state), history_span(run, &arena));
+            runs_painted(&arena, out, run->state, state_name(run->state)),
+            history_span(run, &arena));
     if (run->state != STATE_FAILED) {
         fputs("\n", out);
     } else {
-        fprintf(out, ": %s\n", run->reason ? run->reason : "the reason is not known");
-        report_failure(out, run);
+        fprintf(out, ": %s\n",
+                run->reason ? runs_text(&arena, run->reason, 0) : "the reason is not known");
+        report_failure(out, run, lines);
     }
     if (run->left)
         fprintf(out, "left behind: %s\n", runs_text(&arena, run->left, 0));

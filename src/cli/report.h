@@ -15,8 +15,14 @@
 /* "run 12: 4 tasks (master.0, worker[0-2]), pytorch, logs in …". */
 void report_start(FILE *out, const struct plan *plan, const struct rundir *rundir);
 
-/* How it ended; if it failed, the first failing task with its last lines. */
-void report_end(FILE *out, const struct run_record *run);
+/* Whether the reader has the last lines of the tasks on the screen already. */
+enum report_lines { REPORT_LINES, REPORT_LINES_ARE_ABOVE };
+
+/* The report goes to `out`; the lines were shown on `lines`, all of them or not. */
+enum report_lines report_lines_after(FILE *out, FILE *lines, bool has_shown_all);
+
+/* How it ended; if it failed, the first failing task with its last lines, or where those are. */
+void report_end(FILE *out, const struct run_record *run, enum report_lines lines);
 
 /* A run whose directory was removed while it went on, and of which nobody is left to write the end.
  */
@@ -24,7 +30,7 @@ void report_gone(FILE *out, const struct rundir *rundir);
 
 /* What belongs to a failure besides its sentence: the hint, the last lines of the first failing
  * task, who was stopped or not started because of it, where the logs are. */
-void report_failure(FILE *out, const struct run_record *run);
+void report_failure(FILE *out, const struct run_record *run, enum report_lines lines);
 
 /* "3.2s", "2m05s", "1h20m". */
 struct duration_text {

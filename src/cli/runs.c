@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "cli/failure.h"
 #include "cli/report.h"
-#include "codec/utf8.h"
+#include "cli/terminal.h"
+#include "codec/visible.h"
 #include "store/find.h"
 #include "store/host.h"
 #include "store/owner.h"
@@ -106,6 +107,23 @@ const char *runs_status(const struct run_record *run) {
     return state_name(run->state);
 }
 
+const char *runs_colour(enum state state) {
+    static const char *const colours[STATE_COUNT] = {
+        [STATE_RUNNING] = "36",   [STATE_STARTING] = "36",        [STATE_SUCCEEDED] = "32",
+        [STATE_FAILED] = "1;31",  [STATE_UPSTREAM_FAILED] = "31", [STATE_STOPPED] = "33",
+        [STATE_SCHEDULED] = "33", [STATE_UNSCHEDULABLE] = "33",   [STATE_WARNING] = "33",
+        [STATE_UNKNOWN] = "33",
+    };
+
+    return colours[state];
+}
+
+const char *runs_painted(struct arena *arena, FILE *out, enum state state, const char *word) {
+    const char *colour = terminal_colour(out) ? runs_colour(state) : NULL;
+
+    return colour ? arena_printf(arena, "\x1b[%sm%s\x1b[0m", colour, word) : word;
+}
+
 uint32_t runs_count(const struct run_record *run, enum state state) {
     uint32_t n = 0;
 
@@ -151,30 +169,7 @@ const char *runs_bytes(struct arena *arena, uint64_t n) {
 }
 
 const char *runs_text(struct arena *arena, const char *text, size_t most) {
-    static const char ellipsis[] = "\xe2\x80\xa6";
-    const size_t n = text ? strlen(text) : 0;
-    /* A stray byte becomes '?', and so does a control character, C1 included: never longer. */
-    char *out = arena_alloc(arena, n + sizeof ellipsis), *end = out, *last = out;
-    size_t shown = 0;
-
-    for (size_t i = 0; i < n; shown++) {
-        size_t length = utf8_length(text + i, n - i);
-        bool is_c1 = length == 2 && text[i] == '\xc2' && (unsigned char)text[i + 1] < 0xa0;
-        bool is_control = (unsigned char)text[i] < ' ' || text[i] == 0x7f;
-
-        if (most && shown == most) {
-            memcpy(last, ellipsis, sizeof ellipsis);
-            return out;
-        }
-        last = end;
-        if (length == 0 || is_c1 || is_control)
-            *end++ = text[i] == '\n' || text[i] == '\t' ? ' ' : '?';
-        else
-            end = (char *)memcpy(end, text + i, length) + length;
-        i += length ? length : 1;
-    }
-    *end = '\0';
-    return out;
+    return visible_text(arena, text, most);
 }
 
 /* ---- JSON ---- */

@@ -47,6 +47,11 @@ int runs_misuse_without_run(const struct invocation *invocation);
 
 /* Of a living run the phase where it says more: "stopping"; "waiting", for its next attempt. */
 const char *runs_status(const struct run_record *run);
+/* The colour in which a state is shown, for table_paint: what went well is green, what failed is
+ * red. NULL: none. */
+const char *runs_colour(enum state state);
+/* A word in that colour, if the stream shows colours. */
+const char *runs_painted(struct arena *arena, FILE *out, enum state state, const char *word);
 /* How many tasks are in that state. */
 uint32_t runs_count(const struct run_record *run, enum state state);
 
@@ -63,8 +68,8 @@ int64_t runs_now_us(const struct run_record *run);
 struct time_text runs_file_time(struct timespec at);
 /* "1.2 MiB". */
 const char *runs_bytes(struct arena *arena, uint64_t n);
-/* A text that a run brings, on one line, that cannot steer a terminal; at most so many
- * characters, 0 for all. "" for NULL. */
+/* A text that a run brings, for one line (visible_text of codec/visible.h): at most so many
+ * columns, 0 for all. "" for NULL. */
 const char *runs_text(struct arena *arena, const char *text, size_t most);
 
 /* The long form, as `status` prints it, to standard output. Returns 0, or -1 when that cannot be

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "cli/report.h"
 #include "cli/runs.h"
+#include "cli/terminal.h"
 #include "codec/utf8.h"
 
 enum {
@@ -46,6 +47,10 @@ static void usage_below(pid_t root, struct usage *out) {
 }
 
 /* ---- the line ---- */
+
+static const char *separator(void) {
+    return terminal_is_utf8() ? " · " : " - ";
+}
 
 void statusline_init(struct statusline *status, int fd) {
     *status = (struct statusline){ .fd = fd, .cpu_percent = -1 };
@@ -118,7 +123,7 @@ static size_t join(const struct statusline *status, size_t n_left_out, char *out
         for (size_t i = 0; i < n_left_out; i++)
             is_out |= given_up[i] == field;
         if (!is_out)
-            len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " · " : "",
+            len += (size_t)snprintf(out + len, size - len, "%s%s", len ? separator() : "",
                                     status->fields[field]);
     }
     return utf8_count(out);
@@ -157,7 +162,8 @@ void statusline_set_unended(struct statusline *status, const char *name, const c
         return;
     len = copy_bare(status->unended, size, name, size);
     if (len > 0 && len + sizeof " │ " < size)
-        len += (size_t)snprintf(status->unended + len, size - len, " │ ");
+        len +=
+            (size_t)snprintf(status->unended + len, size - len, terminal_is_utf8() ? " │ " : " | ");
     copy_bare(status->unended + len, size - len, text, size);
 }
 

@@ -234,7 +234,7 @@ static void report_target(const struct target *target) {
     AUTO(arena) arena = ARENA_INIT;
 
     switch (target->outcome) {
-    case OUTCOME_ENDED: report_end(stderr, run); return;
+    case OUTCOME_ENDED: report_end(stderr, run, REPORT_LINES); return;
     case OUTCOME_WAS_OVER:
         fprintf(stderr, "run %s is over already: it %s%s %s\n", run->rundir.id,
                 run->state == STATE_STOPPED ? "was " : "", state_name(run->state),

@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/signals.h"
+#include "cli/keys.h"
+#include "cli/logmerge.h"
 #include "store/journal.h"
 #include "store/owner.h"
 #include "store/presence.h"
@@ -28,6 +30,8 @@
 
 enum {
     READ_SIZE = FOLLOW_PIECE_MOST,
+    TURN_BYTES = 4 * READ_SIZE, /* of logs, before signals and the journal have their turn */
+    TURN_PIECES = 4096,
     UNREAD_LINE_MOST = 1 << 20,
     OWNER_WAITS_MOST = 10000,
     OWNER_WAIT_MS = 5000,
@@ -44,6 +48,7 @@ struct watcher {
     struct plan plan;                  /* of the record, once it is known */
     struct follow own_follow, *follow; /* NULL: not begun, or nothing is shown */
     struct logread *own_logs, *logs;   /* by rank */
+    struct logmerge merge;             /* of those with news */
     bool *has_news;                    /* by rank: its log may have grown */
     struct arena arena;                /* of the directories of logs */
     uint32_t attempt;                  /* whose logs are shown */
@@ -56,8 +61,10 @@ struct watcher {
     struct buf journal; /* the beginning of a line */
     int notify_fd;
     struct event *notify_event, *look_event, *more_event, *fold_event, *resize_event;
+    struct event *key_event; /* NULL: nobody sits there */
     struct event *signal_events[ARRAY_LEN(signals)];
     bool has_looked, has_told_trouble;
+    bool has_skipped; /* lines from before the watching are not shown */
     unsigned interrupts;
     struct suspension suspension; /* of the keeper, since the first of them */
     enum watch_outcome outcome;
@@ -85,9 +92,10 @@ static bool is_over(const struct watcher *w, uint32_t rank) {
     return state_is_final(w->record->tasks[rank].state) || state_is_final(w->record->state);
 }
 
-/* Shows one piece of what has come. A task that is over has written all before its end was in the
- * journal: when nothing more is there then, its last line can be shown. */
-static void read_log(struct watcher *w, uint32_t rank) {
+/* Shows one piece of what has come; returns how many bytes it had, or -1 when there was none. A
+ * task that is over has written all before its end was in the journal: when nothing more is there
+ * then, its last line can be shown. */
+static ssize_t read_log(struct watcher *w, uint32_t rank) {
     struct logread *log = &w->logs[rank];
     struct log_piece piece;
 
@@ -99,29 +107,40 @@ static void read_log(struct watcher *w, uint32_t rank) {
             follow_lost(w->follow, rank, piece.lost);
         else
             follow_output(w->follow, rank, piece.time_us, clock_monotonic_us(), w->bytes, piece.n);
-        return;
+        return (ssize_t)piece.n;
     }
     w->has_news[rank] = false;
     if (!log->is_over)
-        return;
+        return -1;
     log->is_done = true;
     logread_release(log);
     follow_ended(w->follow, rank);
+    return -1;
 }
 
-/* Gives each log with news its turn. Returns whether one may have more. */
+/* Shows what the logs with news have, the oldest first, up to one turn's worth. Returns whether one
+ * may have more. */
 static bool read_logs(struct watcher *w) {
-    bool more = false;
+    size_t bytes = 0, pieces = 0;
+    uint32_t rank;
 
-    for (uint32_t rank = 0; w->follow && rank < w->plan.n_tasks; rank++) {
-        if (w->logs[rank].is_done || !(w->has_news[rank] || is_over(w, rank)))
-            continue;
-        read_log(w, rank);
-        more |= !w->logs[rank].is_done && (w->has_news[rank] || is_over(w, rank));
+    if (!w->follow)
+        return false;
+    logmerge_clear(&w->merge);
+    for (rank = 0; rank < w->plan.n_tasks; rank++)
+        if (!w->logs[rank].is_done && (w->has_news[rank] || is_over(w, rank)))
+            logmerge_add(&w->merge, rank);
+    while (bytes < TURN_BYTES && pieces++ < TURN_PIECES && logmerge_first(&w->merge, &rank)) {
+        const ssize_t n = read_log(w, rank);
+
+        if (n < 0)
+            logmerge_drop(&w->merge);
+        else
+            logmerge_read(&w->merge);
+        bytes += n > 0 ? (size_t)n : 0;
     }
-    if (w->follow)
-        follow_tick(w->follow, clock_monotonic_us());
-    return more;
+    follow_tick(w->follow, clock_monotonic_us());
+    return w->merge.n > 0;
 }
 
 /* The file of one task has changed; of which one, its name says. */
@@ -177,6 +196,7 @@ static void open_logs(struct watcher *w) {
                      w->logs[rank].manner);
         if (w->options->from_end && !w->has_caught_up)
             logread_skip_to_end(&w->logs[rank]);
+        w->has_skipped |= w->logs[rank].offset > 0;
     }
     look_for_logs(w);
 }
@@ -208,6 +228,7 @@ static void begin_following(struct watcher *w) {
     w->follow = options->follow;
     w->logs = options->logs;
     if (w->follow) { /* it has shown those before */
+        logmerge_init(&w->merge, w->logs, w->plan.n_tasks);
         w->n_drained = options->attempt;
         look_for_logs(w);
         return;
@@ -218,7 +239,10 @@ static void begin_following(struct watcher *w) {
     if (!w->logs)
         abort();
     for (uint32_t rank = 0; rank < w->plan.n_tasks; rank++)
-        w->logs[rank] = (struct logread){ .manner = LOGREAD_BYTES, .fd = -1 };
+        w->logs[rank] =
+            (struct logread){ .manner = w->plan.n_tasks > 1 ? LOGREAD_TIMES : LOGREAD_BYTES,
+                              .fd = -1 };
+    logmerge_init(&w->merge, w->logs, w->plan.n_tasks);
     open_logs(w);
 }
 
@@ -428,6 +452,8 @@ static void on_look(evutil_socket_t fd, short what, void *context) {
     pid_t pid;
 
     (void)fd, (void)what;
+    if (w->key_event)
+        event_add(w->key_event, NULL);
     if (w->follow)
         look_for_logs(w); /* a notification may have been lost */
     look(w);
@@ -478,7 +504,31 @@ static void on_signal(evutil_socket_t number, short what, void *context) {
         finish(w, WATCH_LEFT);
 }
 
+/* While no key can be read, the terminal may say all the time that there is one: the look that
+ * comes once a second asks again. */
+static void on_key(evutil_socket_t fd, short what, void *context) {
+    struct watcher *w = context;
+    const enum keys_answer answer = keys_take();
+
+    (void)fd, (void)what;
+    if (answer == KEYS_QUIT)
+        finish(w, WATCH_LEFT);
+    else if (answer == KEYS_GO_ON)
+        event_add(w->key_event, NULL);
+}
+
 /* ---- the life of a watcher ---- */
+
+static void listen_for_keys(struct watcher *w) {
+    const int keyboard = w->options->q_leaves ? keys_begin() : -1;
+
+    if (keyboard < 0)
+        return;
+    w->key_event = event_new(w->base, keyboard, EV_READ, on_key, w);
+    if (!w->key_event)
+        abort();
+    event_add(w->key_event, NULL);
+}
 
 void watch_hold_signals(int how) {
     sigset_t held;
@@ -540,15 +590,17 @@ static int watcher_init(struct watcher *w, struct error *err) {
     event_add(w->resize_event, NULL);
     event_active(w->look_event, EV_TIMEOUT, 0);
     add_signals(w);
+    listen_for_keys(w); /* behind the signals, whose handlers it leaves alone */
     return 0;
 }
 
 static void watcher_release(struct watcher *w) {
+    keys_end();
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         if (w->signal_events[i])
             event_free(w->signal_events[i]);
-    struct event *const events[] = { w->notify_event, w->look_event, w->more_event, w->fold_event,
-                                     w->resize_event };
+    struct event *const events[] = { w->notify_event, w->look_event,   w->more_event,
+                                     w->fold_event,   w->resize_event, w->key_event };
 
     for (size_t i = 0; i < ARRAY_LEN(events); i++)
         if (events[i])
@@ -568,6 +620,7 @@ static void watcher_release(struct watcher *w) {
         logread_release(&w->own_logs[rank]);
     if (w->follow == &w->own_follow)
         follow_release(w->follow);
+    logmerge_release(&w->merge);
     free(w->own_logs);
     free(w->has_news);
     arena_release(&w->arena);
@@ -576,7 +629,7 @@ static void watcher_release(struct watcher *w) {
 }
 
 int watch_run(const struct rundir *rundir, const struct watch_options *options,
-              struct run_record *record, enum watch_outcome *outcome, struct error *err) {
+              struct run_record *record, struct watch_end *end, struct error *err) {
     struct watcher w = { .rundir = rundir,
                          .options = options,
                          .record = record,
@@ -590,7 +643,8 @@ int watch_run(const struct rundir *rundir, const struct watch_options *options,
     status = watcher_init(&w, err);
     if (status == 0)
         event_base_dispatch(w.base);
-    *outcome = w.outcome;
+    end->outcome = w.outcome;
+    end->has_shown_all = w.follow && !w.follow->is_broken && !w.has_skipped;
     if (w.interrupts > 0)
         watch_hold_signals(SIG_BLOCK);
     watcher_release(&w);

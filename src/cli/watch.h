@@ -24,6 +24,7 @@ struct watch_options {
     bool from_end;     /* shows only what is written from now on */
     bool signals_stop; /* an interrupt stops the run; else it ends the watching */
     bool hangup_stops; /* so does a hangup */
+    bool q_leaves;     /* on a terminal, the key q ends the watching; the run goes on */
     bool ends_unread;  /* the watching ends when nobody reads what is shown any more */
     /* Who has begun to show the logs hands over how far it came: both by the tasks of the run, and
      * still its own afterwards. NULL: the watcher begins, by `out` and `style`. */
@@ -38,6 +39,11 @@ enum watch_outcome {
     WATCH_GONE, /* the run's directory was removed, and nobody is there to say how it ended */
 };
 
+struct watch_end {
+    enum watch_outcome outcome;
+    bool has_shown_all; /* every line that the tasks wrote in the last attempt was shown */
+};
+
 /* Holds back (SIG_BLOCK) the signals that watching answers, from before a run is started until
  * it is watched: else an interrupt in between would end the follower and not the run. watch_run
  * takes them again. */
@@ -45,6 +51,6 @@ void watch_hold_signals(int how);
 
 /* Watches until the run is over. `record` is filled in anew; released by the caller. */
 MUST_CHECK int watch_run(const struct rundir *rundir, const struct watch_options *options,
-                         struct run_record *record, enum watch_outcome *outcome, struct error *err);
+                         struct run_record *record, struct watch_end *end, struct error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/utf8.h"
+#include "codec/visible.h"
 
 enum {
     SHOWN_LINE_MAX = 160, /* bytes of a source line that are shown: a file may be one long line */
@@ -102,11 +103,9 @@ static const struct paint paints[] = {
 
 /* Bytes of the character that starts here, and whether a terminal may be shown them as they are. */
 static size_t character(const char *text, size_t n, bool *shown) {
-    size_t length = utf8_length(text, n);
-    unsigned char c = (unsigned char)text[0];
+    const size_t length = utf8_length(text, n);
 
-    *shown =
-        length > 1 ? c != 0xc2 || (unsigned char)text[1] >= 0xa0 : length && c >= ' ' && c != 0x7f;
+    *shown = length > 0 && !utf8_is_hidden(utf8_point(text, length));
     return length ? length : 1;
 }
 
@@ -177,11 +176,19 @@ static int show_source(const struct source *source, struct place place, uint32_t
     return buf_printf(out, err, "%s\n", paint->off);
 }
 
+/* A name or a sentence, which may quote what the user wrote: no columns have to stay true there. */
+static int show_words(const char *words, struct buf *out, struct error *err) {
+    AUTO(arena) arena = ARENA_INIT;
+    const char *shown = visible_text(&arena, words, 0);
+
+    return buf_append(out, shown, strlen(shown), err);
+}
+
 /* "file:line:column: " of a place. */
 static int show_place(const struct source *source, struct position at, const struct paint *paint,
                       struct buf *out, struct error *err) {
     if (buf_append(out, paint->bold, strlen(paint->bold), err) ||
-        show_text(source->name, strlen(source->name), out, err))
+        show_words(source->name, out, err))
         return -1;
     return buf_printf(out, err, ":%u:%u:%s ", at.line, at.column, paint->off);
 }
@@ -191,7 +198,7 @@ static int show_sentence(const char *word, const char *colour, const char *sente
                          const char *weight, const struct paint *paint, struct buf *out,
                          struct error *err) {
     if (buf_printf(out, err, "%s%s:%s %s", colour, word, paint->off, weight) ||
-        show_text(sentence, strlen(sentence), out, err))
+        show_words(sentence, out, err))
         return -1;
     return buf_printf(out, err, "%s\n", *weight ? paint->off : "");
 }

@@ -97,16 +97,22 @@ void json_end(struct json *json) {
     put(json, &json->closer[json->depth], 1);
 }
 
-static void put_string(struct json *json, const char *text, size_t n) {
-    static const char hex[] = "0123456789abcdef";
+/* Hidden characters are escaped, so that JSON on a terminal cannot control it, and a reader sees
+ * what is there. All of them have 16 bits. */
+static void put_escape(struct json *json, uint32_t point) {
+    char text[8];
 
+    put(json, text, (size_t)snprintf(text, sizeof text, "\\u%04x", (unsigned)(point & 0xffff)));
+}
+
+static void put_string(struct json *json, const char *text, size_t n) {
     put(json, "\"", 1);
     for (size_t i = 0; i < n;) {
         unsigned char c = (unsigned char)text[i];
         size_t plain = i;
 
         while (plain < n && (unsigned char)text[plain] >= 0x20 && text[plain] != '"' &&
-               text[plain] != '\\' && (unsigned char)text[plain] < 0x80)
+               text[plain] != '\\' && (unsigned char)text[plain] < 0x7f)
             plain++;
         if (plain > i) {
             put(json, text + i, plain - i);
@@ -116,7 +122,10 @@ static void put_string(struct json *json, const char *text, size_t n) {
         if (c >= 0x80) {
             size_t length = utf8_length(text + i, n - i);
 
-            put(json, length ? text + i : "\xef\xbf\xbd", length ? length : 3);
+            if (length && utf8_is_hidden(utf8_point(text + i, length)))
+                put_escape(json, utf8_point(text + i, length));
+            else
+                put(json, length ? text + i : "\xef\xbf\xbd", length ? length : 3);
             i += length ? length : 1;
             continue;
         }
@@ -126,7 +135,7 @@ static void put_string(struct json *json, const char *text, size_t n) {
         case '\n': put(json, "\\n", 2); break;
         case '\r': put(json, "\\r", 2); break;
         case '\t': put(json, "\\t", 2); break;
-        default: put(json, (char[]){ '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] }, 6);
+        default: put_escape(json, c);
         }
         i++;
     }

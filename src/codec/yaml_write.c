@@ -72,15 +72,6 @@ static bool is_single(const char *text, size_t n) {
     return has_special;
 }
 
-static uint32_t code_point(const char *text, size_t n) {
-    static const uint8_t masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-    uint32_t code = (uint8_t)text[0] & masks[n];
-
-    for (size_t i = 1; i < n; i++)
-        code = code << 6 | ((uint8_t)text[i] & 0x3f);
-    return code;
-}
-
 static void put_escaped(struct writer *w, const char *text, size_t n) {
     char escape[12];
 
@@ -98,7 +89,7 @@ static void put_escaped(struct writer *w, const char *text, size_t n) {
             uint32_t code;
 
             len = utf8_length(text + i, n - i);
-            code = len ? code_point(text + i, len) : 0xfffd;
+            code = len ? utf8_point(text + i, len) : 0xfffd;
             len = len ? len : 1;
             snprintf(escape, sizeof escape, code > 0xffff ? "\\U%08" PRIX32 : "\\u%04" PRIX32,
                      code);

@@ -26,21 +26,9 @@ static size_t escape_length(const char *text, size_t n) {
     return text[1] >= '0' && text[1] <= '~' ? 2 : 1;
 }
 
-/* Marks that turn the direction of what follows, that are not seen, or that end a line. */
-static bool is_hidden(uint32_t point) {
-    return point < 0xa0 || (point >= 0x200b && point <= 0x200f) ||
-           (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||
-           point == 0xfeff;
-}
-
-/* What the valid sequence of 2 to 4 bytes stands for. */
-static uint32_t decode(const char *text, size_t length) {
-    const unsigned char *s = (const unsigned char *)text;
-    uint32_t point = s[0] & (0x7fu >> length);
-
-    for (size_t i = 1; i < length; i++)
-        point = point << 6 | (s[i] & 0x3fu);
-    return point;
+/* Also what only joins or parts its neighbours: a cause is looked for in words. */
+static bool is_left_out(uint32_t point) {
+    return utf8_is_hidden(point) || (point >= 0x200b && point <= 0x200d) || point == 0xfeff;
 }
 
 /* Copies one harmless character, or none; returns how many bytes of the input it stood for. */
@@ -66,7 +54,7 @@ static size_t take_character(const char *text, size_t n, char *out, size_t *made
         *out = '?';
         return 1;
     }
-    *made = is_hidden(decode(text, length)) ? 0 : length;
+    *made = is_left_out(utf8_point(text, length)) ? 0 : length;
     memcpy(out, text, *made);
     return length;
 }

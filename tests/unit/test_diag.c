@@ -119,7 +119,7 @@ static void notes_and_help_follow_and_colours_change_nothing_else(void **state) 
                                    "f.yml:2:4: warning: odd\n"
                                    "    2 | b: 3\n"
                                    "      |    ^\n"
-                                   "error: nowhere.at all\n";
+                                   "error: nowhere^[at all\n";
     struct sources sources = { 0 };
     AUTO_PTR(diags) diags = diags_new();
     AUTO(buf) plain = BUF_INIT(4096);

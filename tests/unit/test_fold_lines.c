@@ -138,39 +138,70 @@ static void note(void *context, const struct folded *folded) {
         buf_printf(context, &err, "%u %.*s\n", folded->n_ranks, (int)folded->n, folded->line), 0);
 }
 
-static void what_is_alike_folds_also_behind_lines_that_differ(void **unused) {
+static void a_line_stands_where_it_was_first_written(void **unused) {
     AUTO(buf) out = BUF_INIT(1 << 16);
     struct fold_lines *fold = fold_lines_new(3, note, &out);
 
     (void)unused;
-    for (uint32_t rank = 0; rank < 3; rank++) {
+    say(fold, 0, 0, "master waits");
+    say(fold, 1, 1, "worker is ready");
+    say(fold, 0, 2, "master goes on");
+    say(fold, 2, 3, "worker is ready"); /* joins the one before, which moves nothing */
+    say(fold, 1, 4, "worker is done");
+    fold_lines_flush(fold);
+    assert_string_equal(out.data,
+                        "1 master waits\n2 worker is ready\n1 master goes on\n1 worker is done\n");
+    fold_lines_free(fold);
+}
+
+static void what_is_alike_does_not_fold_across_a_line_of_the_same_rank(void **unused) {
+    AUTO(buf) out = BUF_INIT(1 << 16);
+    struct fold_lines *fold = fold_lines_new(2, note, &out);
+
+    (void)unused;
+    for (uint32_t rank = 0; rank < 2; rank++) {
         char mine[16];
 
         snprintf(mine, sizeof mine, "loss %u", rank);
         say(fold, rank, 1000 + rank, mine);
         say(fold, rank, 1000 + rank, "epoch 1 done");
-        say(fold, rank, 1000 + rank, mine);
-        say(fold, rank, 1000 + rank, "epoch 2 done");
     }
-    assert_string_equal(out.data, "1 loss 0\n1 loss 1\n1 loss 2\n3 epoch 1 done\n"
-                                  "1 loss 0\n1 loss 1\n1 loss 2\n3 epoch 2 done\n");
-    assert_false(fold_lines_holds(fold));
+    fold_lines_flush(fold);
+    assert_string_equal(out.data, "1 loss 0\n1 epoch 1 done\n1 loss 1\n1 epoch 1 done\n");
     fold_lines_free(fold);
 }
 
-static void lines_that_are_put_before_it_do_not_hold_a_line_longer(void **unused) {
-    AUTO(buf) out = BUF_INIT(1 << 16);
-    struct fold_lines *fold = fold_lines_new(4, note, &out);
+/* The stamp of a line is the number under which its first rank fed it. */
+static void rises(void *context, const struct folded *folded) {
+    int64_t *last = context;
 
+    assert_true(folded->stamp > *last);
+    *last = folded->stamp;
+}
+
+static void no_line_comes_out_before_one_that_was_fed_earlier(void **unused) {
     (void)unused;
-    say(fold, 0, 0, "a");
-    say(fold, 0, 0, "old");
-    say(fold, 1, FOLD_HOLD_US - 1, "b");
-    say(fold, 1, FOLD_HOLD_US - 1, "new");
-    fold_lines_tick(fold, FOLD_HOLD_US);
-    assert_string_equal(out.data, "1 a\n1 b\n1 old\n");
-    assert_true(fold_lines_holds(fold));
-    fold_lines_free(fold);
+    for (uint32_t seed = 1; seed <= 200; seed++) {
+        const uint32_t n_ranks = 1 + seed % RANKS_MOST;
+        int64_t last = -1, now = 0;
+        struct fold_lines *fold = fold_lines_new(n_ranks, rises, &last);
+        uint32_t random = seed;
+
+        for (uint32_t i = 0; i < 3000; i++) {
+            const uint32_t rank = next_random(&random) % n_ranks;
+            char line[64];
+
+            word_line(&random, rank, i / n_ranks, line, sizeof line);
+            now += next_random(&random) % 3000;
+            fold_lines_feed(fold, rank, line, strlen(line), i, now);
+            if (next_random(&random) % 500 == 0)
+                fold_lines_ended(fold, next_random(&random) % n_ranks);
+            if (next_random(&random) % 500 == 0)
+                fold_lines_goes_on(fold, next_random(&random) % n_ranks);
+        }
+        fold_lines_flush(fold);
+        fold_lines_free(fold);
+    }
 }
 
 static void times_that_lie_apart_as_far_as_can_be_let_lines_go(void **unused) {
@@ -263,8 +294,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unfolding_gives_each_rank_its_exact_lines),
         cmocka_unit_test(what_all_ranks_say_is_one_line_at_once),
-        cmocka_unit_test(what_is_alike_folds_also_behind_lines_that_differ),
-        cmocka_unit_test(lines_that_are_put_before_it_do_not_hold_a_line_longer),
+        cmocka_unit_test(a_line_stands_where_it_was_first_written),
+        cmocka_unit_test(what_is_alike_does_not_fold_across_a_line_of_the_same_rank),
+        cmocka_unit_test(no_line_comes_out_before_one_that_was_fed_earlier),
         cmocka_unit_test(times_that_lie_apart_as_far_as_can_be_let_lines_go),
         cmocka_unit_test(a_line_is_held_no_longer_than_it_may),
         cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),

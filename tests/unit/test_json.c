@@ -73,7 +73,9 @@ static void texts_are_escaped_and_what_is_no_utf8_is_replaced(void **state) {
         { "", "" },
         { "a\"b\\c/", "a\\\"b\\\\c/" },
         { "\n\r\t\b\x01\x1f", "\\n\\r\\t\\u0008\\u0001\\u001f" },
-        { "\x7f", "\x7f" },
+        { "\x7f", "\\u007f" },
+        { "\xc2\x9b\xc2\x85\xc2\xa0", "\\u009b\\u0085\xc2\xa0" },        /* C1 */
+        { "\xe2\x80\xae\xe2\x81\xa6\xd8\x9c", "\\u202e\\u2066\\u061c" }, /* direction */
         { "h\xc3\xa9 \xe4\xbd\xa0 \xf0\x9f\x98\x80", "h\xc3\xa9 \xe4\xbd\xa0 \xf0\x9f\x98\x80" },
         { "a\xff"
           "b",

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/lines.h"
+#include "codec/visible.h"
 
 /* What came out: each line, then '|'. */
 struct heard {
@@ -175,16 +176,25 @@ static void a_line_on_a_terminal_cannot_steer_it(void **unused) {
         { "\xff\xfe", "\\xff\\xfe" },
         { "\xc2\x9b"
           "2J",
-          "\\xc2\\x9b2J" },
+          "<U+009B>2J" },
         { "\xc0\xaf", "\\xc0\\xaf" },
         { "\xed\xa0\x80", "\\xed\\xa0\\x80" },
         { "\xe2\x80\xae"
           "abc",
-          "\\xe2\\x80\\xae"
-          "abc" },
+          "<U+202E>abc" },
         { "\xe2\x94", "\\xe2\\x94" },
         { " 10%\r 20%\r 30%", " 30%" },
         { "windows\r", "windows" },
+        { "spin |\b/\b-", "spin -" },
+        { "\b\b"
+          "ab\b\b\b"
+          "c",
+          "c" },
+        { "caf\xc3\xa9\b"
+          "e",
+          "cafe" },
+        { "\x1b[32m50%\x1b[0m\b\b\b60%", "\x1b[32m60%\x1b[0m" },
+        { "left \x1b[31mred", "left \x1b[31mred\x1b[0m" },
         { "\x7f\x01", "^?^A" },
         { "", "" },
     };
@@ -194,7 +204,9 @@ static void a_line_on_a_terminal_cannot_steer_it(void **unused) {
         AUTO(buf) out = BUF_INIT(1000);
         struct error err;
 
-        assert_int_equal(line_append_harmless(&out, rows[i].line, strlen(rows[i].line), &err), 0);
+        assert_int_equal(
+            line_append_harmless(&out, rows[i].line, strlen(rows[i].line), VISIBLE_COLOURS, &err),
+            0);
         assert_string_equal(out.data, rows[i].shown);
     }
 }
@@ -204,8 +216,8 @@ static void a_line_that_does_not_fit_leaves_the_buffer_as_it_was(void **unused) 
     struct error err;
 
     (void)unused;
-    assert_int_equal(line_append_harmless(&out, "abc", 3, &err), 0);
-    assert_int_equal(line_append_harmless(&out, "defg\x01\x02\x03", 7, &err), -1);
+    assert_int_equal(line_append_harmless(&out, "abc", 3, 0, &err), 0);
+    assert_int_equal(line_append_harmless(&out, "defg\x01\x02\x03", 7, 0, &err), -1);
     assert_string_equal(out.data, "abc");
 }
 
