@@ -42,7 +42,7 @@ PACE_EVERY_S = 8
 LONG = {"pods": (100, 4), "shim_gang": (60, 3), "shim": (50, 2), "logs": (40, 2), "gang": (30, 1), "queue": (30, 1),
         "sharing": (20, 1), "clock": (18, 1), "commands": (16, 1), "stop": (14, 1), "keeping": (13, 1), "success": (13, 1)}
 # A run with limits removes the control groups of dead runs that it finds beside it: files that have both take turns.
-TOGETHER = ("limits", "pinning", "recovery", "tracking")
+TOGETHER = ("faults", "limits", "pinning", "recovery", "tracking")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,9 +13,10 @@ import traceback
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/conformance")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/conformance"), str(ROOT / "tests/faults")]
 
 import changed  # noqa: E402
+import table as faults  # noqa: E402
 from testing import pace, programs, scenarios  # noqa: E402
 from testing.report import Report, Result  # noqa: E402
 
@@ -183,6 +184,15 @@ def test_a_part_of_ci_that_falls_silent_is_ended_and_what_failed_in_it_is_named(
     closing = ended.stdout.partition("== what failed")[2]
     assert "FAILED   some test" in closing and closing.endswith("8 passed, 3 failed, 1 skipped\n"), ended
     assert "said nothing for 0.1 minutes" in ended.stdout and ended.returncode == 1
+
+
+# -- tests/faults
+
+
+def test_the_page_of_faults_has_a_row_for_each_fault_that_is_injected():
+    rows = faults.rows_of((ROOT / "docs/faults.md").read_text(encoding="utf-8"))
+    assert rows == [fault.what for fault in faults.FAULTS], "run ./test faults, which writes docs/faults.md"
+    assert len({fault.name for fault in faults.FAULTS}) == len(rows)
 
 
 # -- tests/conformance/paths
