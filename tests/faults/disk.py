@@ -69,4 +69,4 @@ def memory(stage, chance):
     """What was written is whole at any moment, so that a process may end at any allocation."""
     under = ["prlimit", f"--as={chance.randrange(1600, 2600) << 12}"]
     code, _, err = stage.say("run", stage.gang(20), under=under, may_end_by=ABORTED)
-    return hold_refusal_or_success(stage, code, err, r"memory|cannot allocate|shared librar|could not be started")
+    return hold_refusal_or_success(stage, code, err, r"memory|cannot allocate|was ended by signal (6|11)|shared librar|could not be started")

@@ -2,7 +2,8 @@
 """The faults that are injected, one row each. A row to add: SIGSTOP and SIGCONT at random moments, together with `stop` and
 `kill`, once those commands continue a supervisor that stands still; FIFOs among the kinds of files.KINDS, once every
 file of a home is opened without waiting; and limits of 7 and 8 open files, with which `run` goes on waiting for a supervisor that
-could not make its event loop."""
+could not make its event loop; and SIGKILL of `run` between the first line of the journal and the start of the keeper, after which
+`status` shows the run as created."""
 import dataclasses
 import typing
 
