@@ -1,48 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds, runs the suites that are asked for, and counts: what ./test does after the set-up.
 
-Every step ends as a list of results, one for each test case. A step that cannot run (a build
-that fails, a program that dies or hangs, a suite that turns out to be empty) is one failure,
-so that nothing is lost silently. The output of each failure is shown at the end.
+Every test case ends as one result. Something that cannot run (a build that fails, a program that dies
+or hangs, a suite that turns out to be empty) is one failure, so that nothing is lost silently. No group of tests
+has a limit of its own, only each test: a slow machine takes longer, and a test that hangs is named.
 """
 
-import concurrent.futures
+import argparse
+import collections
 import dataclasses
 import functools
 import glob
-import json
 import os
 import pwd
-import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-import xml.etree.ElementTree as ElementTree
+import traceback
+
+from testing import processes, programs, scenarios
+from testing.pace import Pace
+from testing.report import Report, counts
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCENARIOS = os.path.join(ROOT, "tests", "scenario")
 HAS_FUZZERS = os.path.exists(os.path.join(ROOT, "tests", "fuzz", "meson.build"))
-# Of the scenarios, at the same time for each user.
-PARTS = 4
-# What files of scenarios take, in seconds, where it is more than these: by it they are dealt out, so that all parts end
-# together.
-FEW_S = 6
-SCENARIO_S = {"pods": 155, "shim_gang": 100, "shim": 60, "logs": 50, "gang": 35, "recovery": 35, "queue": 30, "tracking": 22,
-              "sharing": 20, "clock": 18, "commands": 16, "stop": 14, "keeping": 13, "success": 13, "search": 11, "code": 10,
-              "limits": 10, "pinning": 10}
-# A run with limits removes the control groups of dead runs that it finds beside it: files that have both are one part's.
-TOGETHER = ("limits", "pinning", "recovery", "tracking")
 SUITES = ("style", "unit", "fuzz", "golden", "fixtures", "scenario", "sdk")
-STEP_LIMIT_S = 420
-SHOWN_BYTES = 16000
-SHOWN_FAILURES = 25
 UNPRIVILEGED = "nobody"
-
-# A status that no command of myelin has, so that no test takes a report for an expected error.
-SANITIZER_STATUS = 99
+CORES = os.cpu_count() or 1
+# At the same time: of the test programs of a build, and of the files of scenarios for each user. Many of them wait more
+# than they work.
+PROGRAM_LANES = 2 * CORES
+SCENARIO_LANES = 2 * CORES + 1
+BUILD_LIMIT_S = 600
+LOOK_EVERY_S = 0.5
+PACE_EVERY_S = 8
+# Files that take long begin first, and several processes share the tests of one: {file: (seconds, shares)}.
+LONG = {"pods": (100, 4), "shim_gang": (60, 3), "shim": (50, 2), "logs": (40, 2), "gang": (30, 1), "queue": (30, 1),
+        "sharing": (20, 1), "clock": (18, 1), "commands": (16, 1), "stop": (14, 1), "keeping": (13, 1), "success": (13, 1)}
+# A run with limits removes the control groups of dead runs that it finds beside it: files that have both take turns.
+TOGETHER = ("faults", "limits", "pinning", "recovery", "tracking")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,225 +78,62 @@ BUILDS = (
 )
 
 
-@dataclasses.dataclass
-class Result:
-    name: str
-    outcome: str  # passed, failed or skipped
-    output: str = ""
+class Groups:
+    """Groups of jobs, each with some threads. A group says how it went when its last job is done."""
 
+    def __init__(self, report):
+        self.report, self.threads = report, []
 
-class Report:
-    def __init__(self):
-        self.results = []
+    def start(self, title, jobs, lanes, prepare=lambda: None):
+        """Each lane calls prepare() once, and hands what that gives to each of its jobs."""
+        waiting, begun, left = collections.deque(jobs), time.monotonic(), [min(lanes, len(jobs))]
 
-    def steps(self, titled):
-        """Runs steps at the same time; each says how it went when it is done."""
-        start = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(len(titled)) as pool:
-            running = {pool.submit(run): title for title, run in titled}
+        def lane():
             try:
-                for done in concurrent.futures.as_completed(running):
-                    title = running[done]
-                    results = done.result() or [Result(title, "failed", "nothing ran")]
-                    self.add(title, results, f"{title:<34}{counts(results)}  ({time.monotonic() - start:.1f} s)")
-            except BaseException:
-                end_sessions()  # else the pool would wait for what they run
-                raise
+                own = prepare()
+                while waiting and not processes.closing():
+                    waiting.popleft()(own)
+            except (IndexError, processes.Interrupted):
+                pass  # another lane took the last one; or nothing more is wanted
+            except Exception:  # a fault of the runner is a failure, not an end without a word
+                self.report.fail(title, traceback.format_exc())
+            with self.report.lock:
+                left[0] -= 1
+                if not left[0] and not processes.closing():
+                    self.close(title, begun)
 
-    def add(self, title, results, line):
-        """What failed is named at once: whoever watches need not wait for the end."""
-        print("\n    failed: ".join([line, *(r.name for r in results if r.outcome == "failed")]), flush=True)
-        self.results += [Result(f"{title}: {r.name}", r.outcome, r.output) for r in results]
+        for _ in range(left[0]):
+            self.thread(lane)
 
-    def fail(self, name, output):
-        print(f"{name:<34}failed", flush=True)
-        self.results.append(Result(name, "failed", output))
+    def thread(self, run):
+        thread = threading.Thread(target=run)
+        self.threads.append(thread)
+        thread.start()
 
-    def close(self):
-        for result in self.results:
-            if result.outcome == "skipped":
-                reason = (result.output.strip().splitlines() or [""])[0]
-                known = not reason or result.name.endswith(reason)
-                print(f"skipped  {result.name}" + ("" if known else f" ({reason})"))
-        failures = [r for r in self.results if r.outcome == "failed"]
-        for result in failures[:SHOWN_FAILURES]:
-            print(f"\nFAILED   {result.name}\n{indented(result.output)}")
-        for result in failures[SHOWN_FAILURES:]:
-            print(f"FAILED   {result.name} (not shown: there are too many)")
-        print(f"\n{counts(self.results)}", flush=True)
-        passed = any(r.outcome == "passed" for r in self.results)
-        return 0 if passed and not failures else 1
+    def close(self, title, begun):
+        results = [r for r in self.report.results if r.name.startswith(title + ": ")]
+        if not results:
+            self.report.fail(title, "nothing ran")
+        self.report.say(f"{title:<34}{counts(results)}  ({time.monotonic() - begun:.1f} s)")
 
-
-def counts(results):
-    n = {outcome: sum(r.outcome == outcome for r in results)
-         for outcome in ("passed", "failed", "skipped")}
-    return (f"{n['passed']} passed, {n['failed']} failed"
-            + (f", {n['skipped']} skipped" if n["skipped"] else ""))
+    def wait(self, tick):
+        for thread in self.threads:  # which grows meanwhile
+            while thread.is_alive():
+                thread.join(LOOK_EVERY_S)
+                tick()
 
 
-def indented(text):
-    if len(text) > SHOWN_BYTES:
-        half = SHOWN_BYTES // 2
-        text = text[:half] + "\n[…]\n" + text[-half:]
-    return "\n".join("    " + line for line in text.rstrip().splitlines())
-
-
-sessions = set()  # of commands that run now
-
-
-def end_sessions():
-    for process in list(sessions):
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def run_limited(command, **options):
-    """Returns (status, output). A command that takes too long is ended with all of its session. The
-    output goes through a file: a process that is left behind cannot hold up the end."""
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=subprocess.STDOUT, start_new_session=True, **options)
-        sessions.add(process)
-        try:
-            status, remark = process.wait(timeout=STEP_LIMIT_S), ""
-        except subprocess.TimeoutExpired:
-            status, remark = -1, f"\nstopped after {STEP_LIMIT_S} s"
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            sessions.discard(process)
-        output.seek(0)
-        return status, output.read().decode(errors="replace") + remark
-
-
-class Sanitizers:
-    """Has the sanitizers write into files, so that a report counts even where a test ignores the
-    status of the program."""
-
-    def __init__(self, directory):
-        self.prefix = os.path.join(directory, "report")
-
-    def environment(self):
-        common = f"exitcode={SANITIZER_STATUS}:log_path={self.prefix}"
-        return {"ASAN_OPTIONS": f"detect_leaks=1:detect_stack_use_after_return=1:{common}",
-                "UBSAN_OPTIONS": f"halt_on_error=1:print_stacktrace=1:{common}"}
-
-    def results(self):
-        return [Result("report of a sanitizer", "failed", read(path))
-                for path in sorted(glob.glob(self.prefix + ".*"))]
-
-
-def read(path):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-
-
-def compile_build(build):
+def compile_build(build, pace):
     """Returns the output of a failed build, else None."""
-    status = subprocess.run(["sh", os.path.join(ROOT, "tools", "setup"), "compile", build.directory,
-                             "all", *build.options], check=False).returncode
-    return None if status == 0 else read_if_there(os.path.join(build.directory, "build.log"))
-
-
-def read_if_there(path):
-    return read(path) if os.path.exists(path) else ""
-
-
-def meson_tests(build):
-    """{name: suites} of the tests that the build has."""
-    listed = subprocess.run(["meson", "introspect", "--tests", build.directory], check=True,
-                            capture_output=True).stdout
-    return {test["name"]: {suite.split(":")[-1] for suite in test["suite"]}
-            for test in json.loads(listed)}
-
-
-TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*?)(?:\s*#\s*skip\b\s*(.*))?$", re.I)
-TAP_PLAN = re.compile(r"^1\.\.(\d+)", re.M)
-
-
-def results_of_meson_test(test):
-    """One record of meson's log: a program that prints TAP has many results, any other has one.
-
-    The unit tests are no `tap` tests for meson, which takes the `not ok 3 # SKIP` that cmocka
-    1.1 prints for a failure; so it is here that the plan is held against what ran."""
-    stdout = test.get("stdout") or ""
-    output = stdout + (test.get("stderr") or "")
-    verdict = {"OK": "passed", "SKIP": "skipped"}.get(test["result"], "failed")
-    name = test["name"].split(" / ")[-1]
-    results = []
-    for bad, case, reason in (m.groups() for m in map(TAP_LINE.match, stdout.splitlines()) if m):
-        outcome = "passed" if not bad else "failed"
-        if reason is not None:
-            outcome = "skipped"
-        results.append(Result(f"{name}: {case or reason}", outcome,
-                              output if outcome == "failed" else reason or ""))
-    planned = sum(map(int, TAP_PLAN.findall(stdout)))
-    if planned != len(results):
-        results.append(Result(name, "failed", f"{len(results)} of {planned} cases ran; "
-                                              f"status {test.get('returncode')}\n{output}"))
-    elif not results or (verdict == "failed" and all(r.outcome != "failed" for r in results)):
-        results.append(Result(name, verdict,
-                              f"{test['result']}, status {test.get('returncode')}\n{output}"))
-    return results
-
-
-def run_meson(build, names):
-    log = "selected"
-    path = os.path.join(build.directory, "meson-logs", log + ".json")
-    if os.path.exists(path):
-        os.unlink(path)
-    with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
-        sanitizers = Sanitizers(scratch)
-        environment = dict(os.environ, **(sanitizers.environment() if build.sanitized else {}))
-        status, output = run_limited(
-            ["meson", "test", "-C", build.directory, "--no-rebuild", "--logbase", log, "--num-processes",
-             str(3 * (os.cpu_count() or 1)), *names],  # some of them wait more than they work
-            env=environment)
-        records = [json.loads(line) for line in read_if_there(path).splitlines()]
-        results = [r for test in records for r in results_of_meson_test(test)]
-        if len(records) < len(names):
-            results.append(Result("meson test", "failed",
-                                  f"{len(records)} of {len(names)} programs ran\n{output}"))
-        elif status != 0 and all(r.outcome != "failed" for r in results):
-            results.append(Result("meson test", "failed", f"status {status}\n{output}"))
-        return results + sanitizers.results()
-
-
-class Person:
-    """Someone who runs the scenarios, with a home, a place for temporary files and a copy of the
-    checkout of their own: nothing of the caller is touched, and an unprivileged user can read all
-    of it wherever the checkout is."""
-
-    def __init__(self, scratch, name, label=""):
-        self.name = name
-        self.home = os.path.join(scratch, name + label)
-        self.checkout = os.path.join(self.home, "checkout")
-        self.temporary = os.path.join(self.home, "tmp")
-        os.mkdir(self.home)
-        os.mkdir(self.temporary)
-        shutil.copytree(ROOT, self.checkout, symlinks=True,
-                        ignore=shutil.ignore_patterns(".git", "build", "build-*", "__pycache__"))
-        self.identity = {}
-        if name != pwd.getpwuid(os.geteuid()).pw_name:
-            entry = pwd.getpwnam(name)
-            self.identity = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
-            for folder, folders, files in os.walk(self.home):
-                for path in [folder, *(os.path.join(folder, f) for f in folders + files)]:
-                    os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
-
-    def take(self, program):
-        own = os.path.join(self.home, "bin", os.path.basename(program))
-        os.makedirs(os.path.dirname(own), exist_ok=True)
-        shutil.copy2(program, own)
-        os.chmod(own, 0o755)
-        return own
-
-    def environment(self):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MYELIN", "XDG_", "SUDO_"))}
-        return dict(kept, HOME=self.home, TMPDIR=self.temporary, USER=self.name, LOGNAME=self.name,
-                    PYTHONDONTWRITEBYTECODE="1")
+    begun = time.monotonic()
+    with processes.Command(["sh", os.path.join(ROOT, "tools", "setup"), "compile", build.directory, "all", *build.options],
+                           shown=True) as running:
+        status = running.wait(lambda: time.monotonic() - begun > pace.seconds(BUILD_LIMIT_S))
+    if status == 0:
+        return None
+    log = os.path.join(build.directory, "build.log")
+    with open(log if os.path.exists(log) else os.devnull, encoding="utf-8", errors="replace") as file:
+        return ("it took too long\n" if status is None else "") + file.read()
 
 
 def people():
@@ -304,145 +141,133 @@ def people():
     return [me, UNPRIVILEGED] if os.geteuid() == 0 else [me]
 
 
-def run_pytest(build, person, selection):
-    report = os.path.join(person.temporary, "report.xml")
-    sanitizers = Sanitizers(person.temporary)
-    environment = dict(person.environment(), MYELIN=person.take(build.program), MYELIN_SHIM=person.take(build.shim))
-    if build.sanitized:
-        environment.update(sanitizers.environment())
-    status, output = run_limited(
-        ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q",
-         f"--junit-xml={report}", *selection],
-        cwd=person.checkout, env=environment, **person.identity)
-    results = []
-    if os.path.exists(report):
-        results = [result_of_case(case) for case in ElementTree.parse(report).iter("testcase")]
-        os.unlink(report)
-    if status != 0 and all(r.outcome != "failed" for r in results):
-        results.append(Result("pytest", "failed", f"status {status}\n{output}"))
-    results += sanitizers.results()
-    for path in glob.glob(sanitizers.prefix + ".*"):
-        os.unlink(path)
-    return results
+def name_of(path):
+    return os.path.basename(path).removeprefix("test_").removesuffix(".py")
 
 
-def result_of_case(case):
-    name = f"{case.get('classname', '').split('.')[-1]}: {case.get('name')}"
-    for child in case:
-        if child.tag in ("failure", "error"):
-            return Result(name, "failed", child.text or child.get("message") or "")
-        if child.tag == "skipped":
-            return Result(name, "skipped", child.get("message") or "")
-    return Result(name, "passed")
+def scenario_jobs(names):
+    """What pytest is started with, the longest first: (its arguments, more environment)."""
+    if any(not os.path.exists(os.path.join(SCENARIOS, f"test_{name}.py")) for name in names):
+        return [(["tests/scenario", "-k", " or ".join(names)], {})]
+    files = sorted(os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(SCENARIOS, "test_*.py"))
+                   if not names or name_of(path) in names)
+    together = [path for path in files if name_of(path) in TOGETHER]
+    jobs = [(together, {})] if together else []
+    for path in sorted(set(files) - set(together), key=lambda path: (-LONG.get(name_of(path), (0, 1))[0], path)):
+        shares = LONG.get(name_of(path), (0, 1))[1]
+        jobs += [([path], {"MYELIN_TEST_SHARE": f"{share}/{shares}"}) for share in range(shares)]
+    return jobs
 
 
-def scenario_selection(names):
-    """pytest's arguments for the names that are no meson tests."""
-    if not names:
-        return sorted(os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(SCENARIOS, "test_*.py")))
-    files = []
-    for name in names:
-        path = os.path.join("tests", "scenario", f"test_{name}.py")
-        if not os.path.exists(os.path.join(ROOT, path)):
-            return ["tests/scenario", "-k", " or ".join(names)]
-        files.append(path)
-    return files
+class Runner:
+    def __init__(self, report, pace, arguments, scratch):
+        self.report, self.pace, self.scratch, self.arguments = report, pace, scratch, arguments
+        self.groups = Groups(report)
+        self.suites = [a for a in arguments if a in SUITES] or ([] if arguments else list(SUITES))
+        self.names = [a for a in arguments if a not in SUITES]
+        self.limit_file = os.path.join(scratch, "limit")
+        self.write_limit()
+        self.looked = time.monotonic()
+
+    def run(self):
+        self.groups.thread(self.direct)
+        self.groups.wait(self.tick)
+
+    def tick(self):
+        if time.monotonic() - self.looked > PACE_EVERY_S:
+            self.pace.renew()
+            self.write_limit()
+            self.looked = time.monotonic()
+        self.report.tick()
+
+    def write_limit(self):
+        with open(self.limit_file + ".new", "w", encoding="ascii") as file:
+            file.write(str(self.pace.seconds(scenarios.TEST_LIMIT_S)))
+        os.chmod(self.limit_file + ".new", 0o644)
+        os.rename(self.limit_file + ".new", self.limit_file)
+
+    def direct(self):
+        """The tests of a build begin when it is made, while the next one is compiled."""
+        wanted = [b for b in BUILDS if self.suites != ["style"] or self.names or "style" in b.suites]
+        try:
+            for i, build in enumerate(wanted):
+                self.report.start("build", f"build, {build.name}")
+                failure = compile_build(build, self.pace)
+                self.report.end("build")
+                if failure is not None:
+                    self.report.fail(f"build, {build.name}", failure)
+                else:
+                    self.start_tests(build, i)
+        except processes.Interrupted:
+            pass
+        except Exception:
+            self.report.fail("test", traceback.format_exc())
+
+    def start_tests(self, build, number):
+        tests = programs.known(build.directory)
+        for suite in build.suites:
+            chosen = [t for n, t in tests.items() if suite in t["suite"] and (suite in self.suites or n in self.names)]
+            if chosen:
+                chosen.sort(key=lambda test: -test.get("priority", 0))
+                title = f"{suite}, {build.name}"
+                self.groups.start(title, [functools.partial(self.program, title, build, test) for test in chosen], PROGRAM_LANES)
+            elif suite in self.suites and (suite != "fuzz" or "fuzz" in self.arguments or HAS_FUZZERS):
+                self.report.fail(f"{suite}, {build.name}", "there are no tests of this suite")
+        unknown = [n for n in self.names if n not in tests]
+        if "scenario" in self.suites or unknown:
+            self.start_scenarios(build, number, [] if "scenario" in self.suites else unknown)
+        if "sdk" in self.suites and number == 0:
+            for name in people():
+                self.start_pytest(f"sdk, {name}", build, name, [(["sdk/python/tests"], {})])
+
+    def program(self, title, build, test, _own):
+        programs.run(self.report, self.pace, title, test, build.sanitized)
+
+    def start_scenarios(self, build, number, names):
+        """If two people run them, each takes one build: root the one with sanitizers, the other the plain one. That shows
+        what all four together would, in half of the time."""
+        everybody = people()
+        for i, name in enumerate(everybody):
+            if len(everybody) == 1 or (i + 1) % len(BUILDS) == number:
+                self.start_pytest(f"scenario, {build.name}, {name}", build, name, scenario_jobs(names))
+
+    def start_pytest(self, title, build, name, jobs):
+        tools = {"MYELIN": build.program, "MYELIN_SHIM": build.shim}
+
+        def job(selection, more, person):
+            scenarios.Session(self.report, self.pace, title, person, self.limit_file).run(
+                selection, tools, build.sanitized, more)
+
+        self.groups.start(title, [functools.partial(job, *given) for given in jobs], SCENARIO_LANES,
+                          lambda: scenarios.Person(ROOT, self.scratch, name))
 
 
-def parts(selection):
-    """The files, dealt out by what they take; a selection by names is left whole."""
-    if len(selection) < PARTS or "-k" in selection:
-        return [selection]
-    name = lambda path: os.path.basename(path).removeprefix("test_").removesuffix(".py")
-    seconds = lambda files: sum(SCENARIO_S.get(name(path), FEW_S) for path in files)
-    bundles = [[path] for path in selection if name(path) not in TOGETHER]
-    bundles.append([path for path in selection if name(path) in TOGETHER])
-    dealt = [[] for _ in range(PARTS)]
-    for bundle in sorted(bundles, key=seconds, reverse=True):
-        min(dealt, key=seconds).extend(bundle)
-    return dealt
+def arguments_of(argv):
+    parser = argparse.ArgumentParser(prog="./test", allow_abbrev=False)
+    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="show the N tests that took longest")
+    parser.add_argument("--skips", action="store_true", help="show what was skipped, by reason")
+    parser.add_argument("names", nargs="*", metavar="SUITE | NAME")
+    return parser.parse_intermixed_args(argv)
 
 
-def main(arguments):
-    report = Report()
-    try:
-        run_suites(report, arguments)
-    except (SystemExit, KeyboardInterrupt):
-        # What is known by now is told: a run that takes too long is the one whose failures are wanted.
-        print()
-        report.fail("test", "it was broken off: what follows was not run")
-        report.close()
-        raise
-    return report.close()
-
-
-def run_suites(report, arguments):
-    suites = [a for a in arguments if a in SUITES] or ([] if arguments else list(SUITES))
-    names = [a for a in arguments if a not in SUITES]
-    wanted = [b for b in BUILDS if suites != ["style"] or names or "style" in b.suites]
-    built, known = [], set()
-    # The next one is compiled while the tests of the last wait for each other.
-    pool = concurrent.futures.ThreadPoolExecutor(1)
-    try:
-        compiling = [pool.submit(compile_build, build) for build in wanted]
-        for build, outcome in zip(wanted, compiling):
-            failure = outcome.result()
-            if failure is None:
-                built.append(build)
-                known |= programs(report, build, suites, names, arguments)
-            else:
-                report.fail(f"build, {build.name}", failure)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # who breaks it off does not wait for the compiler
-
-    unknown = [n for n in names if n not in known]
-    has_scenarios = "scenario" in suites or unknown
-    if not built and (has_scenarios or "sdk" in suites):
-        report.fail("scenario and sdk", "there is no program to run them with")
-        return
-    with tempfile.TemporaryDirectory(prefix="myelin-test.") as scratch:
+def main(argv):
+    options = arguments_of(argv)
+    pace = Pace()
+    report = Report(pace, options.slowest, options.skips)
+    with tempfile.TemporaryDirectory(prefix="myelin-test.", ignore_cleanup_errors=True) as scratch:
         os.chmod(scratch, 0o755)
-        steps = scenarios(report, built, [] if "scenario" in suites else unknown, scratch) if has_scenarios else []
-        steps += sdk(built, scratch) if "sdk" in suites else []
-        if steps:
-            report.steps(steps)
-
-
-def programs(report, build, suites, names, arguments):
-    """The test programs of a build; returns the names of all that there are."""
-    tests = meson_tests(build)
-    # meson takes a name without its suite; every suite is a step of its own.
-    for suite in build.suites:
-        chosen = [n for n, of in tests.items() if suite in of and (suite in suites or n in names)]
-        if chosen:
-            report.steps([(f"{suite}, {build.name}", functools.partial(run_meson, build, chosen))])
-        elif suite in suites and (suite != "fuzz" or "fuzz" in arguments or HAS_FUZZERS):
-            report.fail(f"{suite}, {build.name}", "there are no tests of this suite")
-    return set(tests)
-
-
-def sdk(built, scratch):
-    """The Python package, compiled for Debian's interpreter, and its twin in Python alone."""
-    return [(f"sdk, {name}", functools.partial(run_pytest, built[0], Person(scratch, name, "-sdk"), ["sdk/python/tests"]))
-            for name in people()]
-
-
-def scenarios(report, built, names, scratch):
-    if not glob.glob(os.path.join(SCENARIOS, "test_*.py")):
-        report.fail("scenario", f"no tests in {SCENARIOS}")
-        return []
-    selection = scenario_selection(names)
-    # Where two people run them, each takes one build, at the same time: root the sanitizers', the
-    # other the plain one. That shows what all four together would, in a quarter of the time.
-    # They wait more than they work, so each runs them in several parts at once.
-    everybody = people()
-    steps = []
-    for i, name in enumerate(everybody):
-        for build in built if len(everybody) == 1 else [built[(i + 1) % len(built)]]:
-            steps += [(f"scenario, {build.name}, {name}, {part}",
-                       functools.partial(run_pytest, build, Person(scratch, name, f"-{build.name}-{part}"), files))
-                      for part, files in enumerate(parts(selection), 1)]
-    return steps
+        runner = Runner(report, pace, options.names, scratch)
+        try:
+            runner.run()
+        except (SystemExit, KeyboardInterrupt):
+            # What is known by now is shown: a run that takes too long is the one whose failures are wanted.
+            processes.end_all()
+            for thread in runner.groups.threads:
+                thread.join(30)
+            report.fail("test", "it was broken off: the other tests did not run")
+            report.close()
+            raise
+    return report.close()
 
 
 def end_on_request(number, _frame):
@@ -452,7 +277,7 @@ def end_on_request(number, _frame):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, end_on_request)
-    # Who starts this in the background has both ignored, and whatever is tested would inherit that.
+    # A shell starts background jobs with both ignored, and everything that is tested would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, end_on_request)
     try:

@@ -101,7 +101,7 @@ class Scenario:
             lines += ["run:", "  cmd: |", *(f"    {line}" for line in cmd.splitlines())]
         return self.write(name, "\n".join(lines) + "\n")
 
-    def wait_for(self, pattern, count=1, seconds=10):
+    def wait_for(self, pattern, count=1, seconds=SECONDS):
         """Waits until files of that pattern exist, and gives them, sorted."""
         deadline = time.monotonic() + seconds
         while True:
@@ -124,8 +124,9 @@ class Scenario:
         process.started = time.monotonic()
         return process
 
-    def finish(self, process, seconds=SECONDS):
-        """Waits for its end, and holds it to the law that nothing of it is left."""
+    def finish(self, process, seconds=SECONDS, outlived_by_s=0):
+        """Waits for its end, and holds it to the law that nothing of it is left; `outlived_by_s` is for tasks that the kernel
+        ends because their supervisor was killed: nobody waits for that."""
         try:
             out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -134,7 +135,9 @@ class Scenario:
             ended = Ended("still running", out or b"", err or b"", time.monotonic() - process.started)
             pytest.fail(f"not done after {seconds} s: {ended!r}")
         ended = Ended(process.returncode, out or b"", err or b"", time.monotonic() - process.started)
-        left = self.left()
+        deadline = time.monotonic() + outlived_by_s
+        while (left := self.left()) and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert not left, f"processes were left: {left}\n{ended!r}"
         return ended
 
@@ -159,7 +162,7 @@ class Scenario:
 
     def clean(self):
         """Ends what is left, and tells it; a keeper that has told the end gets the moment that it takes to exit."""
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + SECONDS / 10
         while (left := self.left()) and time.monotonic() < deadline:
             time.sleep(0.02)
         for pid in left:
@@ -220,7 +223,7 @@ def kill_both(scenario, run=1):
     os.kill(both[0], signal.SIGSTOP)
     for pid in reversed(both):
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + SECONDS
     while any(map(lives, both)):
         assert time.monotonic() < deadline
         time.sleep(0.01)

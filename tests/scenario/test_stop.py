@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from conftest import keeper_of, state_of
+from conftest import SECONDS, keeper_of, state_of
 
 SLEEPERS = "touch up.$RANK; exec sleep 600"
 STUBBORN = """
@@ -192,7 +192,7 @@ def test_tasks_die_with_both_of_them_and_the_follower_says_so(scenario):
     os.kill(keeper, signal.SIGSTOP)  # so that it cannot answer the death of the other
     os.kill(supervisor, signal.SIGKILL)
     os.kill(keeper, signal.SIGKILL)
-    ended = scenario.finish(process)
+    ended = scenario.finish(process, outlived_by_s=SECONDS)
     assert ended.status == 125, ended
     assert "were killed" in ended.err, ended
     assert nobody_is_left(scenario)
