@@ -36,7 +36,8 @@ struct database_kind {
     const char *noun;          /* "ledger" */
     const char *denied_advice; /* ends the sentence "cannot write the ledger 'X' (why)" */
     const char *damage_advice; /* ends the sentence "the ledger 'X' is damaged (why)" */
-    bool is_private; /* in a shared home each user has one: index.1001.db, which nobody else reads */
+    bool
+        is_private; /* in a shared home each user has one: index.1001.db, which nobody else reads */
 };
 extern const struct database_kind database_ledger, database_index;
 

@@ -69,7 +69,7 @@ def test_on_a_full_disk_the_cause_of_a_failure_is_still_told(scenario):
 
 
 def test_a_log_that_has_reached_its_limit_does_not_hide_the_cause(scenario):
-    ended = scenario.run(scenario.job(scenario.python(RAISING)), "--log-limit", "1000")
+    ended = scenario.run(scenario.job(scenario.python(RAISING)), "--log-limit", "1000B")
     assert ended.status == 1 and "raised ValueError: shapes do not match" in ended.err, ended
 
 

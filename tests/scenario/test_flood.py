@@ -94,7 +94,8 @@ def test_each_task_has_the_limit_for_itself(scenario):
 def test_of_a_task_whose_output_was_not_kept_it_is_not_said_that_it_wrote_nothing(scenario):
     ended = scenario.run(scenario.job(scenario.script("echo words; exit 3")), "--log-limit", "0")
     assert ended.status == 3 and "wrote nothing" not in ended.err, ended
-    assert "exited with code 3; nothing that it wrote could be kept" in ended.err, ended
+    assert "exited with code 3; the last line it wrote: words" in ended.err, "the end of it is kept in memory"
+    assert "nothing that master.0 wrote could be kept" in ended.err, ended
     assert "  nothing that master.0 wrote could be kept\n" in ended.err, ended
 
 

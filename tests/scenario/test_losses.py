@@ -70,7 +70,7 @@ def test_on_a_disk_of_any_size_every_point_is_kept_or_counted(scenario, logger):
         for size in $3; do
             mount -t tmpfs -o size=${size}k none "$MYELIN_HOME" || exit 99
             said=$("$1" run "$2" 2>&1 >/dev/null | grep -c "points that tasks logged were dropped")
-            mount -o remount,size=64m "$MYELIN_HOME" || exit 99
+            mount -o remount,size=64m "$MYELIN_HOME" || exit 77
             if "$1" status 1 --json > "$KEPT/$size.status"; then # else it was refused
                 "$1" metrics 1 loss --json > "$KEPT/$size.metrics" 2>"$KEPT/$size.note"
                 "$1" status 1 --json > "$KEPT/$size.status"
@@ -85,6 +85,8 @@ def test_on_a_disk_of_any_size_every_point_is_kept_or_counted(scenario, logger):
     scenario.environment["KEPT"] = str(kept)
     under = [*own_mounts(), "sh", "-c", script, "sh"]
     ended = scenario.finish(scenario.start(job, " ".join(map(str, sizes)), under=under))
+    if ended.status == 77 and os.geteuid() != 0:
+        pytest.skip("a mount cannot be made larger here")
     assert ended.status == 0, ended
     shortest = POINTS
     for line in ended.out.splitlines():
