@@ -8,6 +8,7 @@
 #include "spec/decode.h"
 #include "spec/params.h"
 #include "spec/render.h"
+#include "spec/run_command.h"
 #include "spec/schema.h"
 #include "spec/topology.h"
 
@@ -219,27 +220,22 @@ static struct node check_declared(struct decoder *decoder, const struct schema *
 
 /* ---- sections ---- */
 
-/* The words of a command on one line: the original joined lines by single blanks. */
-static int append_command(const char *text, struct buf *line, struct error *err) {
-    const char *before = line->len > 0 ? " && " : "";
+/* What was meant as several commands becomes one: the original joined them too, and said nothing.
+ */
+static int append_command(struct decoder *decoder, const struct node *text, struct buf *line,
+                          struct error *err) {
+    const char *joined;
+    size_t n;
 
-    for (const char *p = text; *p;) {
-        size_t n = strcspn(p, "\n");
-        const char *start = p, *end = p + n;
-
-        p += n + (p[n] == '\n');
-        while (start < end && strchr(" \t\r", *start))
-            start++;
-        while (end > start && strchr(" \t\r\\", end[-1]))
-            end--;
-        if (end == start)
-            continue;
-        if (buf_append(line, before, strlen(before), err) ||
-            buf_append(line, start, (size_t)(end - start), err))
-            return -1;
-        before = " ";
-    }
-    return 0;
+    if (run_command_joins_commands(text->text, &joined, &n))
+        diag_help(
+            diag_warning(decoder->diags, node_place(text),
+                         "the lines of `cmd` are joined to one command: `%.*s` becomes "
+                         "arguments of the line before it",
+                         n > 60 ? 60 : (int)n, joined),
+            "write a list for commands that run one after the other (`cmd: [first, second]`), "
+            "or end lines with `&&`; end a line that goes on with a backslash");
+    return run_command_append(text->text, line, err);
 }
 
 static const char *build_command(struct decoder *decoder, const struct run_fields *run) {
@@ -251,9 +247,9 @@ static const char *build_command(struct decoder *decoder, const struct run_field
     if (!cmd)
         return NULL;
     if (cmd->kind == NODE_TEXT)
-        status = append_command(cmd->text, &line, &err);
+        status = append_command(decoder, cmd, &line, &err);
     for (uint32_t i = 0; cmd->kind == NODE_LIST && i < cmd->count && status == 0; i++)
-        status = append_command(cmd->items[i].text, &line, &err);
+        status = append_command(decoder, &cmd->items[i], &line, &err);
     if (status)
         diag_error(decoder->diags, member_place(run->cmd.at), "the command is %s", err.message);
     else if (line.len == 0)
