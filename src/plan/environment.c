@@ -312,8 +312,21 @@ static void set_spool(struct target *to) {
         set(to, "MYELIN_SPOOL", path.data);
 }
 
+/* How many threads a task is to use, 0: it is alone, and libraries know best. Without it every task
+ * of a gang starts as many threads as the machine has CPUs, and they crowd each other out. */
+static uint32_t suggested_threads(const struct target *to) {
+    const milli cpu = resources_reserved(&to->task->profile->resources, RESOURCE_CPU);
+    const uint32_t share = to->facts->shared_cpus / to->plan->n_tasks;
+
+    if (cpu > 0)
+        return (uint32_t)((cpu + 999) / 1000);
+    if (to->facts->shared_cpus == 0 || to->plan->n_tasks == 1)
+        return 0;
+    return share > 0 ? share : 1;
+}
+
 static void own_common(struct target *to) {
-    milli cpu = resources_reserved(&to->task->profile->resources, RESOURCE_CPU);
+    const uint32_t threads = suggested_threads(to);
 
     set(to, "MYELIN_TASK", task_name(to->task).text);
     set_spool(to);
@@ -323,8 +336,8 @@ static void own_common(struct target *to) {
     set_host(to, "MYELIN_HOST", to->rank);
     set_port(to, "MYELIN_PORT", to->rank);
     set_json(to, "POLYAXON_TASK_INFO", write_task_info);
-    if (cpu > 0)
-        set_number(to, "OMP_NUM_THREADS", (cpu + 999) / 1000);
+    if (threads > 0)
+        set_number(to, "OMP_NUM_THREADS", threads);
 }
 
 /* ---- per framework ---- */

@@ -28,6 +28,7 @@ struct run_facts {
     const char *attempt;         /* how often the gang was started before */
     const char *rendezvous_host, *rendezvous_port; /* Horovod's; NULL for the others */
     const char *interface; /* the network interface that all tasks share, or NULL */
+    uint32_t shared_cpus;  /* that all tasks run on together; 0: not known, or each has its own */
 
     /* Writes the host or port of a task; each task owns one port. */
     void (*host)(const struct run_facts *facts, const struct plan *plan, uint32_t rank, char *out,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/local/inventory.h"
 #include "backend/local/listeners.h"
 #include "backend/local/local.h"
 #include "backend/local/program.h"
@@ -458,6 +459,7 @@ static int prepare_here(struct run *run, struct error *err) {
         .rendezvous_host = is_horovod ? local_host : NULL,
         .rendezvous_port = is_horovod ? run->port_texts[plan->n_tasks].digits : NULL,
         .host = fact_host,
+        .shared_cpus = plan->n_tasks > 1 ? inventory_cpus() : 0,
         .port = fact_port,
         .context = run,
     };

@@ -171,6 +171,13 @@ def test_output_is_not_buffered_and_threads_are_not_oversubscribed_unless_the_us
     assert "OMP_NUM_THREADS" not in task or re.fullmatch(r"[1-9]\d*", task["OMP_NUM_THREADS"])
 
 
+@pytest.mark.parametrize("workers", [1, 3, 7])
+def test_tasks_of_a_gang_share_the_cpus_by_their_threads(scenario, workers):
+    cpus = len(os.sched_getaffinity(0))
+    for task in dumps(scenario, "pytorch", workers=workers):
+        assert 1 <= int(task["OMP_NUM_THREADS"]) <= max(1, cpus // (workers + 1))
+
+
 def test_what_the_user_has_set_stays_as_it_is(scenario):
     scenario.environment.update({"OMP_NUM_THREADS": "7", "PYTHONUNBUFFERED": "0", "MY_OWN": "a=b c"})
     (task,) = dumps(scenario, None)

@@ -493,7 +493,7 @@ static void only_a_command_without_shell_syntax_is_executed_directly(void **unus
         { "python3 -c 'print(1)'", COMMAND_SHELL },
         { "ls *.py", COMMAND_SHELL },
         { "cat ~/x", COMMAND_SHELL },
-        { "echo a\\ b", COMMAND_SHELL },
+        { "echo a\\.b", COMMAND_SHELL },
     };
 
     (void)unused;

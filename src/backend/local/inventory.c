@@ -174,14 +174,26 @@ static gpu_set visible_gpus(const char *text, const struct gpus *gpus) {
     return visible;
 }
 
+static milli usable_cores(struct bound *memory) {
+    const milli cores = count_cores();
+    struct bound cpu;
+
+    read_cgroups(memory, &cpu);
+    return cpu.value < (uint64_t)cores ? (milli)cpu.value : cores;
+}
+
+uint32_t inventory_cpus(void) {
+    struct bound memory;
+    const milli cores = usable_cores(&memory);
+
+    return cores < 2000 ? 1 : (uint32_t)(cores / 1000);
+}
+
 void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus *gpus) {
     uint64_t total = meminfo("MemTotal:");
-    milli cores = count_cores();
-    struct bound memory, cpu;
+    struct bound memory;
+    const milli cores = usable_cores(&memory);
 
-    read_cgroups(&memory, &cpu);
-    if (cpu.value < (uint64_t)cores)
-        cores = (milli)cpu.value;
     if (memory.value / MIB < total)
         total = memory.value / MIB;
     *out = (struct machine){ 0 };

@@ -15,6 +15,9 @@ enum inventory_depth { INVENTORY_WITHOUT_GPUS, INVENTORY_WHOLE };
 
 void inventory_read(enum inventory_depth depth, struct machine *out, struct gpus *gpus);
 
+/* The CPUs that this process and what it starts may use together, in whole ones: at least 1. */
+uint32_t inventory_cpus(void);
+
 /* What is used now, by whomever. */
 struct machine_use {
     double load;         /* the average of the last minute; negative: not known */
