@@ -73,8 +73,8 @@ def look_with_everything(*people, run=66):
             assert code is not None and code >= 0, f"{words}: ended by signal {-code}\n{err}"
 
 
-def test_settings_of_another_member_are_ignored(stage):
-    scenario, root, ann, _ = stage
+def trap(scenario):
+    """A kubeconfig whose plugin leaves a proof that somebody has executed it."""
     proof = scenario.directory / "proof"
     plugin = scenario.write("plugin", f"#!/bin/sh\nid -u >>{proof}\n")
     plugin.chmod(0o755)
@@ -86,6 +86,12 @@ def test_settings_of_another_member_are_ignored(stage):
         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
         users: [{{name: u, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {plugin}}}}}}}]
         """)
+    return proof, kubeconfig
+
+
+def test_settings_of_another_member_are_ignored(stage):
+    scenario, root, ann, _ = stage
+    proof, kubeconfig = trap(scenario)
     settings = scenario.home / "config.yml"
     settings.write_text(f"runs_on: kubernetes\nkubernetes: {{kubeconfig: {kubeconfig}, image: x}}\n")
     os.chown(settings, DAEMON, NOGROUP)
@@ -105,17 +111,7 @@ def test_settings_of_another_member_are_ignored(stage):
 @pytest.mark.parametrize("words", [["attach", 66], ["stop", 66], ["kill", 66], ["why", 66], ["restart", 66], ["rm", "--force", 66]])
 def test_a_planted_run_on_a_cluster_executes_nothing(stage, words):
     scenario, root, ann, _ = stage
-    proof = scenario.directory / "proof"
-    plugin = scenario.write("plugin", f"#!/bin/sh\nid -u >>{proof}\n")
-    plugin.chmod(0o755)
-    kubeconfig = scenario.write("kubeconfig", f"""
-        apiVersion: v1
-        kind: Config
-        current-context: c
-        clusters: [{{name: c, cluster: {{server: "http://127.0.0.1:9"}}}}]
-        contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
-        users: [{{name: u, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {plugin}}}}}}}]
-        """)
+    proof, kubeconfig = trap(scenario)
     request = {"options": [{"name": "file", "value": "job.yml"}, {"name": "kubeconfig", "value": str(kubeconfig)},
                            {"name": "on", "value": "kubernetes"}], "environment": {}}
     job = "version: 1\nkind: experiment\nbuild: {image: x}\nrun: {cmd: 'true'}\n"

@@ -17,23 +17,9 @@
 
 #include "base/file.h"
 #include "codec/json_read.h"
-#include "home.h"
+#include "each_home.h"
 #include "store/journal.h"
 #include "store/record.h"
-
-static struct home home;
-
-static int make_home(void **state) {
-    (void)state;
-    home_make(&home);
-    return 0;
-}
-
-static int release_home(void **state) {
-    (void)state;
-    home_release(&home);
-    return 0;
-}
 
 static void write_notice(struct journal *journal, const char *message) {
     struct json *json = journal_begin(journal, "notice");

@@ -16,23 +16,9 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "home.h"
+#include "each_home.h"
 #include "store/owner.h"
 #include "store/presence.h"
-
-static struct home home;
-
-static int make_home(void **state) {
-    (void)state;
-    home_make(&home);
-    return 0;
-}
-
-static int release_home(void **state) {
-    (void)state;
-    home_release(&home);
-    return 0;
-}
 
 /* A process that owns the run until it is killed. */
 static pid_t start_owner(const struct rundir *rundir) {

@@ -9,22 +9,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "home.h"
+#include "each_home.h"
 #include "store/presence.h"
-
-static struct home home;
-
-static int make_home(void **state) {
-    (void)state;
-    home_make(&home);
-    return 0;
-}
-
-static int release_home(void **state) {
-    (void)state;
-    home_release(&home);
-    return 0;
-}
 
 static void a_directory_is_held_until_the_last_descriptor_is_closed(void **state) {
     struct rundir rundir = home_run(&home);

@@ -17,26 +17,12 @@
 #include <sys/wait.h>
 
 #include "base/file.h"
-#include "home.h"
+#include "each_home.h"
 #include "store/owner.h"
 #include "store/public_line.h"
 #include "store/request.h"
 #include "store/rights.h"
 #include "store/sharing.h"
-
-static struct home home;
-
-static int make_home(void **state) {
-    (void)state;
-    home_make(&home);
-    return 0;
-}
-
-static int release_home(void **state) {
-    (void)state;
-    home_release(&home);
-    return 0;
-}
 
 static const char *in_home(const char *name) {
     return arena_printf(&home.arena, "%s/%s", home.path, name);

@@ -6,24 +6,10 @@
 
 #include <cmocka.h>
 
-#include "home.h"
+#include "each_home.h"
 #include "model/plan.h"
 #include "store/owner.h"
 #include "supervise/supervisor.h"
-
-static struct home home;
-
-static int make_home(void **state) {
-    (void)state;
-    home_make(&home);
-    return 0;
-}
-
-static int release_home(void **state) {
-    (void)state;
-    home_release(&home);
-    return 0;
-}
 
 static void a_run_whose_journal_does_not_tell_how_it_began_is_not_taken_over(void **state) {
     static const char *const journals[] = { "", "no line\n",
