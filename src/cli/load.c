@@ -161,6 +161,11 @@ void load(const struct invocation *invocation, const char *file, struct loaded *
     out->plan = plan_build(spec, &err);
     if (!out->plan)
         diag_error_nowhere(out->diags, "%s", err.message);
+    if (out->diags->warnings > 0 && invocation_has(invocation, "strict")) {
+        diags_make_errors(out->diags);
+        plan_free(out->plan);
+        out->plan = NULL;
+    }
 }
 
 void loaded_release(struct loaded *loaded) {

@@ -21,7 +21,8 @@
       .help = "read this polyaxonfile too; later ones win where both say something" },             \
     { .name = "param", .letter = 'P', .argument = "NAME=VALUE", .repeats = true,                   \
       .help = "set a param of the file, or change its value; one that the file does not use is warned "   \
-              "of" }
+              "of" },                                                                              \
+    { .name = "strict", .help = "take every warning about the file for an error" }
 /* clang-format on */
 
 /* A compilation: its texts, what was found wrong, and the plan if nothing was. */

@@ -69,6 +69,18 @@ struct diag *diag_warning_nowhere(struct diags *diags, const char *fmt, ...) {
     ADD(SEVERITY_WARNING, false, (struct place){ 0 });
 }
 
+void diags_make_errors(struct diags *diags) {
+    for (size_t i = 0; i < diags->len; i++)
+        diags->list[i].severity = SEVERITY_ERROR;
+    diags->errors += diags->warnings;
+    diags->warnings = 0;
+}
+
+void diag_append(struct diag *diag, const char *text) {
+    if (diag->arena)
+        diag->message = arena_printf(diag->arena, "%s%s", diag->message, text);
+}
+
 void diag_note(struct diag *diag, struct place place, const char *fmt, ...) {
     va_list args;
 

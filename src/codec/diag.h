@@ -55,8 +55,13 @@ struct diag *diag_warning(struct diags *diags, struct place place, const char *f
 struct diag *diag_error_nowhere(struct diags *diags, const char *fmt, ...) PRINTF_LIKE(2, 3);
 struct diag *diag_warning_nowhere(struct diags *diags, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Adds to the end of the message. */
+void diag_append(struct diag *diag, const char *text);
 void diag_note(struct diag *diag, struct place place, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void diag_help(struct diag *diag, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Makes every warning an error. */
+void diags_make_errors(struct diags *diags);
 
 enum diag_style { DIAG_PLAIN, DIAG_COLOURED };
 

@@ -25,6 +25,19 @@ static int execute_data(struct render *render, const struct stmt *stmt, struct b
     return append(render, stmt->span, out, stmt->data, stmt->len);
 }
 
+/* As Jinja2 does, an undefined value prints as an empty text: files rely on it. Everything else
+ * that is done with one is an error. */
+static int print_unknown(struct render *render, const struct unknown *unknown) {
+    switch (unknown->reason) {
+    case UNKNOWN_CHOICE: return 0;
+    case UNKNOWN_NAME:
+    case UNKNOWN_MEMBER:
+    case UNKNOWN_ITEM: warn_unknown(render, unknown); return 0;
+    case UNKNOWN_EMPTY: break;
+    }
+    return fail_unknown(render, unknown);
+}
+
 static int execute_print(struct render *render, const struct stmt *stmt, struct buf *out) {
     struct value value;
     struct node text;
@@ -32,7 +45,7 @@ static int execute_print(struct render *render, const struct stmt *stmt, struct 
     if (evaluate(render, stmt->expr, &value))
         return -1;
     if (value.unknown)
-        return value.unknown->reason == UNKNOWN_CHOICE ? 0 : fail_unknown(render, value.unknown);
+        return print_unknown(render, value.unknown);
     if (value_text(render, stmt->expr->span, &value.node, &text))
         return -1;
     return append(render, stmt->expr->span, out, text.text, text.count);

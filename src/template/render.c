@@ -58,6 +58,8 @@ static void quote_piece(const struct render *render, struct span span, char out[
 int fail(struct render *render, struct span span, const char *fmt, ...) {
     const struct node *text = render->text;
     char message[400], piece[PIECE_SHOWN + 8];
+    struct diag *(*add)(struct diags *, struct place, const char *, ...) =
+        render->warns ? diag_warning : diag_error;
     struct place place = node_place(text);
     uint32_t shift;
     va_list args;
@@ -71,13 +73,13 @@ int fail(struct render *render, struct span span, const char *fmt, ...) {
     if (stands_in_source(text, &shift)) {
         place.offset += shift + span.at;
         place.length = span.length;
-        render->failure = diag_error(render->diags, place, "%s", message);
+        render->failure = add(render->diags, place, "%s", message);
         return -1;
     }
     quote_piece(render, span, piece);
-    render->failure =
-        span.length ? diag_error(render->diags, place, "%s, at `%s` in this text", message, piece)
-                    : diag_error(render->diags, place, "%s", message);
+    render->failure = span.length
+                          ? add(render->diags, place, "%s, at `%s` in this text", message, piece)
+                          : add(render->diags, place, "%s", message);
     return -1;
 }
 
@@ -179,6 +181,14 @@ int fail_unknown(struct render *render, const struct unknown *unknown) {
         return fail_help(render, "give the other value: `... if ... else ...`");
     }
     return -1;
+}
+
+void warn_unknown(struct render *render, const struct unknown *unknown) {
+    render->warns = true;
+    if (fail_unknown(render, unknown) && render->failure)
+        diag_append(render->failure, ": it becomes an empty text");
+    render->warns = false;
+    render->failure = NULL;
 }
 
 int spend(struct render *render, struct span span, size_t steps) {

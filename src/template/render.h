@@ -57,6 +57,7 @@ struct render {
     struct place place; /* of every value made here */
     struct diags *diags;
     struct diag *failure;
+    bool warns; /* what fails is a warning */
     struct arena scratch;
     struct scope *scope;
     size_t steps_left, output_max;
@@ -96,6 +97,8 @@ MUST_CHECK int fail_no_routine(struct render *render, struct span span,
 int fail(struct render *render, struct span span, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int fail_help(struct render *render, const char *fmt, ...) PRINTF_LIKE(2, 3);
 MUST_CHECK int fail_unknown(struct render *render, const struct unknown *unknown);
+/* The same as a warning: rendering goes on with an empty text. */
+void warn_unknown(struct render *render, const struct unknown *unknown);
 
 /* Takes n steps from the budget, and what n bytes of text cost. */
 MUST_CHECK int spend(struct render *render, struct span span, size_t steps);

@@ -13,8 +13,9 @@
  *      environment is read.
  *   2. Bounded: nesting, steps, memory and output have ceilings; what passes one is an error
  *      in bounded time. No text crashes or hangs the renderer.
- *   3. A name that is not there is an error with the nearest name as help, never an empty text;
- *      only `is defined`, `is undefined` and `default` take one.
+ *   3. A name that is not there prints as an empty text, as in Jinja2, with a warning that has the
+ *      nearest name as help; everything else that is done with one is an error, but `is defined`,
+ *      `is undefined` and `default`.
  *   4. Values print as Python prints them: True, None, [1, 2], 0.01, {'a': 'b'}.
  */
 #ifndef TEMPLATE_TEMPLATE_H

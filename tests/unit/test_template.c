@@ -57,15 +57,15 @@ static void assert_renders(struct fixture *fixture, const char *text, const char
         fail_msg("%s: gives `%s`, not `%s`", text, out.text, expected);
 }
 
-/* The one error of a text, whose diagnostics are gone at the next call. */
+/* The one error or warning of a text, whose diagnostics are gone at the next call. */
 static const struct diag *failure(struct fixture *fixture, struct node text) {
     struct node out;
 
     diags_free(fixture->diags);
     fixture->diags = diags_new();
-    if (render(fixture, text, &out) == 0)
-        fail_msg("%s: gives `%s`, not an error", text.text, out.text);
-    assert_int_equal(fixture->diags->errors, 1);
+    if (render(fixture, text, &out) == 0 && fixture->diags->warnings == 0)
+        fail_msg("%s: gives `%s`, and nothing is said", text.text, out.text);
+    assert_int_equal(fixture->diags->errors + fixture->diags->warnings, 1);
     return &fixture->diags->list[0];
 }
 
@@ -193,6 +193,37 @@ static void an_error_points_at_the_exact_piece_and_says_how_to_mend_it(void **st
     }
 }
 
+/* As Jinja2 does. */
+static void what_is_not_defined_prints_as_nothing_and_is_an_error_elsewhere(void **state) {
+    static const struct {
+        const char *text, *rendered; /* NULL: it is an error */
+    } cases[] = {
+        { "a {{ nope }} b", "a  b" },
+        { "{{ nope }}{{ nope2 }}", "" },
+        { "{{ opt.nope }}x", "x" },
+        { "{{ xs[7] }}", "" },
+        { "{{ nope + 1 }}", NULL },
+        { "{{ nope.x }}", NULL },
+        { "{% for x in nope %}{% endfor %}", NULL },
+        { "{{ nope | upper }}", NULL },
+    };
+    struct fixture *fixture = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct node out;
+        int status;
+
+        diags_free(fixture->diags);
+        fixture->diags = diags_new();
+        status = render(fixture, plain(cases[i].text), &out);
+        assert_int_equal(status, cases[i].rendered ? 0 : -1);
+        assert_true(cases[i].rendered ? fixture->diags->warnings > 0 && fixture->diags->errors == 0
+                                      : fixture->diags->errors == 1);
+        if (cases[i].rendered)
+            assert_string_equal(out.text, cases[i].rendered);
+    }
+}
+
 static void a_quoted_text_without_escapes_is_pointed_into_behind_its_quote(void **state) {
     struct node text = plain("{{ nam }}");
     const struct diag *diag;
@@ -213,7 +244,8 @@ static void a_text_that_differs_from_its_source_is_pointed_at_whole(void **state
     diag = failure(*state, escaped);
     assert_int_equal(diag->place.offset, 100);
     assert_int_equal(diag->place.length, escaped.length);
-    assert_string_equal(diag->message, "`nam` is not defined, at `nam` in this text");
+    assert_string_equal(diag->message,
+                        "`nam` is not defined, at `nam` in this text: it becomes an empty text");
 
     rendered.flags = NODE_RENDERED;
     assert_int_equal(failure(*state, rendered)->place.offset, 100);
@@ -353,6 +385,7 @@ int main(void) {
         LAW(a_rendered_text_has_the_place_of_its_template),
         LAW(only_a_text_with_a_tag_is_not_plain),
         LAW(an_error_points_at_the_exact_piece_and_says_how_to_mend_it),
+        LAW(what_is_not_defined_prints_as_nothing_and_is_an_error_elsewhere),
         LAW(a_quoted_text_without_escapes_is_pointed_into_behind_its_quote),
         LAW(a_text_that_differs_from_its_source_is_pointed_at_whole),
         LAW(without_params_the_help_says_where_to_add_them),
