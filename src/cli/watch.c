@@ -118,6 +118,14 @@ static ssize_t read_log(struct watcher *w, uint32_t rank) {
     return -1;
 }
 
+/* A task that wrote nothing has no log, and no place in the order of time. */
+static void take_up_log(struct watcher *w, uint32_t rank) {
+    if (logread_open(&w->logs[rank]))
+        logmerge_add(&w->merge, rank);
+    else
+        read_log(w, rank);
+}
+
 /* Shows what the logs with news have, the oldest first, up to one turn's worth. Returns whether one
  * may have more. */
 static bool read_logs(struct watcher *w) {
@@ -129,7 +137,7 @@ static bool read_logs(struct watcher *w) {
     logmerge_clear(&w->merge);
     for (rank = 0; rank < w->plan.n_tasks; rank++)
         if (!w->logs[rank].is_done && (w->has_news[rank] || is_over(w, rank)))
-            logmerge_add(&w->merge, rank);
+            take_up_log(w, rank);
     while (bytes < TURN_BYTES && pieces++ < TURN_PIECES && logmerge_first(&w->merge, &rank)) {
         const ssize_t n = read_log(w, rank);
 
