@@ -44,6 +44,8 @@ static void tell_notes(const struct loaded *loaded,
                        void (*tell)(void *context, const char *sentence), void *context) {
     char note[PROGRAM_NOTE_MOST];
 
+    if (loaded->plan && !loaded->plan->command)
+        tell(context, "the file has no command: add `run: {cmd: ...}` before you run it");
     if (!runs_here(loaded))
         return;
     plan_local_notes(loaded->plan, tell, context);

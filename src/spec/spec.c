@@ -119,6 +119,16 @@ static int add_params(const struct spec_input *input, struct decoder *decoder, s
 
 /* ---- version and kind ---- */
 
+/* Files of the later format of Polyaxon, which has another language. */
+static bool is_of_polyaxon_1(const struct node *kind) {
+    static const char *const kinds[] = { "component", "operation", "schedule", "dag" };
+
+    for (size_t i = 0; kind->kind == NODE_TEXT && i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kind->text, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
 static const struct schema *check_kind(struct decoder *decoder, const struct node *root) {
     const struct node *kind = node_get(root, "kind");
     struct diag *diag;
@@ -133,6 +143,15 @@ static const struct schema *check_kind(struct decoder *decoder, const struct nod
         return &schema_experiment;
     if (kind->kind == NODE_TEXT && strcmp(kind->text, "job") == 0)
         return &schema_job;
+    if (is_of_polyaxon_1(kind)) {
+        diag_help(diag_error(decoder->diags, node_place(kind),
+                             "this is a file of Polyaxon 1.x (`kind: %s`), which myelin does not "
+                             "run yet",
+                             kind->text),
+                  "it runs files of Polyaxon 0.x: `version: 1` with `kind: experiment` or "
+                  "`kind: job`");
+        return NULL;
+    }
     for (size_t i = 0; kind->kind == NODE_TEXT && i < ARRAY_LEN(refused_kinds); i++)
         if (strcmp(kind->text, refused_kinds[i]) == 0) {
             diag_help(diag_error(decoder->diags, node_place(kind),

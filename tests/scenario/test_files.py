@@ -127,3 +127,24 @@ def test_what_has_no_effect_here_is_told_by_check_plan_and_run(scenario):
         assert ended.status == 0, ended
         for field in ["build", "tolerations"]:
             assert f"`{field}` ha" in ended.out + ended.err, ended
+
+
+def test_check_says_that_a_file_has_no_command(scenario):
+    scenario.write("empty.yml", "version: 1\nkind: experiment\n")
+    ended = scenario.finish(scenario.start("check", "empty.yml"))
+    assert ended.status == 0 and "the file has no command" in ended.out, ended
+
+
+def test_continuation_lines_and_undefined_names_are_as_in_the_original(scenario):
+    job = scenario.write("job.yml", """
+        version: 1
+        kind: experiment
+        run:
+          cmd: sh -c 'printf "[%s]" "$@"' x \\
+               --a=1 \\
+               --b={{ nowhere }} \\
+        """)
+    ended = scenario.run(job)
+    assert ended.status == 0 and "[--a=1][--b=]" in ended.out, ended
+    assert "`nowhere` is not defined" in ended.err
+    assert scenario.finish(scenario.start("check", "--strict", job)).status == 1

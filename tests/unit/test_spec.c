@@ -58,6 +58,8 @@ static void a_file_that_is_no_polyaxonfile_is_told(void **state) {
           0 },
         { "version: 1\nkind: group\n", 2, 7, "does not run files of kind `group`", "kind: job", 0,
           0 },
+        { "version: 1.1\nkind: component\n", 2, 7, "a file of Polyaxon 1.x", "Polyaxon 0.x", 0, 0 },
+        { "version: 1\nkind: operation\n", 2, 7, "a file of Polyaxon 1.x", "Polyaxon 0.x", 0, 0 },
         { "version: 1\nkind: notebook\n", 2, 7, "does not run files of kind", "kind: job", 0, 0 },
         { "kind: experiment\nrun: {cmd: a}\n", 1, 1, "needs the field `version`", NULL, 0, 0 },
         { "version:\nkind: experiment\n", 1, 1, "needs the field `version`", NULL, 0, 0 },
