@@ -85,12 +85,13 @@ static int go_over_outputs(struct going *going, struct error *err) {
     if (going->pack && pack_add(going->pack, name, AT_FDCWD, going->rundir->outputs, err))
         return -1;
     going->below = "outputs/";
-    return walk(going->rundir->outputs, visit, going, err);
+    return walk_linkless(going->rundir->outputs, visit, going, err);
 }
 
 static int go_over(struct going *going, struct error *err) {
     going->below = "";
-    return walk(going->rundir->path, visit, going, err) || go_over_outputs(going, err) ? -1 : 0;
+    return walk_linkless(going->rundir->path, visit, going, err) || go_over_outputs(going, err) ? -1
+                                                                                                : 0;
 }
 
 /* ---- what only the home knows ---- */

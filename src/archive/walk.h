@@ -17,5 +17,9 @@ struct walk_entry {
  * meanwhile. */
 typedef int walk_visit(void *context, const struct walk_entry *entry, struct error *err);
 MUST_CHECK int walk(const char *directory, walk_visit *visit, void *context, struct error *err);
+/* The same of a directory that another user may own: it fails if a symbolic link is on the way to
+ * it, also if the owner puts one there meanwhile (file_open_linkless_directory). */
+MUST_CHECK int walk_linkless(const char *directory, walk_visit *visit, void *context,
+                             struct error *err);
 
 #endif

@@ -95,6 +95,60 @@ int file_open_linkless_directory(const char *path) {
     return open_linkless(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
+DIR *file_list_linkless(const char *path) {
+    const int fd = file_open_linkless_directory(path);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!list && fd >= 0)
+        close(fd);
+    return list;
+}
+
+/* Opens the directory that a file is in; `name` gets the rest of the path. */
+static int open_parent(const char *path, const char **name) {
+    const char *slash = strrchr(path, '/');
+    char parent[PATH_MAX];
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+
+    *name = slash ? slash + 1 : path;
+    if (n >= sizeof parent) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(parent, path, n);
+    parent[n] = '\0';
+    return file_open_linkless_directory(n > 0 ? parent : slash ? "/" : ".");
+}
+
+static int close_parent(int parent, int status) {
+    const int errnum = errno;
+
+    close(parent);
+    errno = errnum;
+    return status;
+}
+
+int file_remove_linkless(const char *path) {
+    const char *name;
+    const int parent = open_parent(path, &name);
+
+    return parent < 0 ? -1 : close_parent(parent, unlinkat(parent, name, 0));
+}
+
+int file_rename_linkless(const char *path, const char *to) {
+    const char *name;
+    const int parent = open_parent(path, &name);
+
+    return parent < 0 ? -1 : close_parent(parent, renameat(parent, name, parent, to));
+}
+
+int file_make_directory_linkless(const char *path, mode_t mode) {
+    const char *name;
+    const int parent = open_parent(path, &name);
+
+    return parent < 0 ? -1 : close_parent(parent, mkdirat(parent, name, mode));
+}
+
 /* ---- whole files ---- */
 enum { PART_TRIES = 100 };
 
@@ -194,13 +248,14 @@ int file_make_part(const char *path, unsigned mode, char part[static FILE_PART_N
             errno = ENAMETOOLONG;
             return -1;
         }
-        unlink(part); /* of one who died in the middle of this; a directory may be in use */
-        fd = file_open_regular(part, O_RDWR | O_CREAT | O_EXCL, 0600);
+        (void)!file_remove_linkless(
+            part); /* of one who died in the middle of this; a directory may be in use */
+        fd = file_open_linkless(part, O_RDWR | O_CREAT | O_EXCL, 0600);
         if (fd >= 0 && fchmod(fd, (mode_t)mode & 0777) == 0)
             return fd;
         if (fd >= 0) {
             close(fd);
-            unlink(part);
+            (void)!file_remove_linkless(part);
             return -1;
         }
         if (errno != EEXIST)
@@ -209,14 +264,22 @@ int file_make_part(const char *path, unsigned mode, char part[static FILE_PART_N
     return -1;
 }
 
-int file_replace(const char *part, const char *path) {
-    int status;
-
-    if (rename(part, path) == 0)
+/* Moves a file within its directory to a name that a directory may have. */
+static int replace_within(int directory, const char *part, const char *name) {
+    if (renameat(directory, part, directory, name) == 0)
         return 0;
     /* A directory gives way only to an exchange. */
-    status = errno == EISDIR ? renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_EXCHANGE) : -1;
-    if (status == 0)
-        (void)rmdir(part); /* one with files in it stays under that name */
-    return status;
+    if (errno != EISDIR || renameat2(directory, part, directory, name, RENAME_EXCHANGE) < 0)
+        return -1;
+    (void)unlinkat(directory, part, AT_REMOVEDIR); /* with files in it, it keeps that name */
+    return 0;
+}
+
+int file_replace(const char *part, const char *path) {
+    const char *slash = strrchr(part, '/'), *name;
+    const int parent = open_parent(path, &name);
+
+    return parent < 0
+               ? -1
+               : close_parent(parent, replace_within(parent, slash ? slash + 1 : part, name));
 }

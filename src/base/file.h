@@ -3,6 +3,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -22,6 +23,15 @@ MUST_CHECK int file_open_regular(const char *path, int flags, mode_t mode);
 MUST_CHECK int file_open_linkless(const char *path, int flags, mode_t mode);
 /* The directory itself, likewise; to be read with fdopendir. */
 MUST_CHECK int file_open_linkless_directory(const char *path);
+/* The same to list it, as opendir(3) does. NULL with errno. */
+DIR *file_list_linkless(const char *path);
+
+/* unlink(2), and rename(2) to another name in the same directory, that follow no symbolic link on
+ * the way to the file. Return -1 with errno. */
+MUST_CHECK int file_remove_linkless(const char *path);
+MUST_CHECK int file_rename_linkless(const char *path, const char *name);
+/* mkdir(2), likewise. */
+MUST_CHECK int file_make_directory_linkless(const char *path, mode_t mode);
 
 /* Writes all of the bytes, however many calls it takes. Returns -1 with errno; some may be written
  * then. */
@@ -42,7 +52,8 @@ MUST_CHECK bool file_append(int fd, const char *bytes, size_t n);
 
 /* To put a whole file into the place of whatever is at a path, a directory included: makes an empty
  * file beside it, of the given mode and open to be read and written; `part` gets its name. When
- * it is filled, file_replace moves it; else the caller removes it. Both return -1 with errno. */
+ * it is filled, file_replace moves it; else the caller removes it. Symbolic links are not followed,
+ * as above. Both return -1 with errno. */
 enum { FILE_PART_NAME = 4096 };
 MUST_CHECK int file_make_part(const char *path, unsigned mode, char part[static FILE_PART_NAME]);
 MUST_CHECK int file_replace(const char *part, const char *path);

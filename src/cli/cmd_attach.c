@@ -57,7 +57,9 @@ static int follow(const struct invocation *in, const struct rundir *rundir, stru
         status = STATUS_RUN_OWN_FAILURE;
     } else {
         report_end(stderr, &run, report_lines_after(stderr, options.out, end.has_shown_all));
-        status = run.exit_status == EXIT_STATUS_NONE ? STATUS_RUN_OWN_FAILURE : run.exit_status;
+        status = run.exit_status != EXIT_STATUS_NONE ? run.exit_status
+                 : run.state == STATE_SUCCEEDED      ? STATUS_OK
+                                                     : STATUS_RUN_OWN_FAILURE;
     }
     if (as_json && runs_print_json(&run))
         status = STATUS_RUN_OWN_FAILURE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/found.h"
@@ -11,6 +12,8 @@
 #include "store/reindex.h"
 #include "store/rights.h"
 #include "supervise/supervisor.h"
+
+enum { PATIENCE_MS = 10000 }; /* for all runs of other users together */
 
 struct tally {
     size_t n_runs, n_living, n_settled;
@@ -30,22 +33,28 @@ static int index_runs(const char *home, struct tally *tally, struct error *err) 
     return 0;
 }
 
-/* Root puts the runs of others in order with the rights of their owners. */
-static bool settle_as_owner(const struct rundir *rundir) {
+/* Root puts the runs of others in order with the rights of their owners. An owner can hold the
+ * locks of many runs, each of which is waited for: *waited_us has how long that took so far. */
+static bool settle_as_owner(const struct rundir *rundir, int64_t *waited_us) {
+    const int64_t began_us = clock_monotonic_us();
+    const bool is_patient = rights_has(rundir) || *waited_us < PATIENCE_MS * INT64_C(1000);
     struct rights rights;
     struct error err;
     bool settled;
 
     if (rights_take(rundir, &rights, &err))
         return false;
-    settled = supervisor_settle(rundir, SETTLE_PATIENTLY);
+    settled = supervisor_settle(rundir, is_patient ? SETTLE_PATIENTLY : SETTLE_IN_PASSING);
     rights_return(&rights);
+    if (!rights_has(rundir))
+        *waited_us += clock_monotonic_us() - began_us;
     return settled;
 }
 
 /* Ends what died without a word, so that nothing of it counts as held. */
 static int settle_all(const char *home, struct tally *tally, struct error *err) {
     AUTO(arena) arena = ARENA_INIT;
+    int64_t waited_us = 0;
     unsigned long *ids;
     size_t n;
 
@@ -62,7 +71,7 @@ static int settle_all(const char *home, struct tally *tally, struct error *err) 
         if (owner_lives(&rundir, &pid))
             tally->n_living++;
         else
-            tally->n_settled += settle_as_owner(&rundir);
+            tally->n_settled += settle_as_owner(&rundir, &waited_us);
     }
     return 0;
 }

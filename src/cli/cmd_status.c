@@ -235,7 +235,8 @@ static void print_head(const struct run_record *run, struct arena *arena) {
         print_row("ended", arena_printf(arena, "%.19sZ (%s)",
                                         time_after(run->created_at, run->elapsed_s).text,
                                         runs_ago(arena, run, run->elapsed_s)));
-        print_row("exit status", arena_printf(arena, "%d", run->exit_status));
+        if (run->exit_status != EXIT_STATUS_NONE) /* else the run is another user's */
+            print_row("exit status", arena_printf(arena, "%d", run->exit_status));
         print_row("left behind", run->left           ? runs_text(arena, run->left, 0)
                                  : run->left_nothing ? "nothing; it was looked up"
                                                      : "not known; nobody could look");

@@ -168,7 +168,7 @@ static void note_log(struct watcher *w, const char *file) {
 /* Tasks whose logs are there have written. The others are opened when their logs come up, which is
  * told: a task that writes nothing costs nothing. */
 static void look_for_logs(struct watcher *w) {
-    DIR *directory = opendir(w->logs_path);
+    DIR *directory = file_list_linkless(w->logs_path);
     const struct dirent *entry;
 
     while (directory && (entry = readdir(directory)))

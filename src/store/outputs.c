@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum {
     DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
     COPY_PIECE = 128 * 1024,
@@ -37,7 +39,7 @@ static int path_failed(const struct rundir *rundir, const char *path, struct err
 }
 
 static int open_outputs(const struct rundir *rundir, struct error *err) {
-    int fd = open(rundir->outputs, DIRECTORY);
+    int fd = file_open_linkless_directory(rundir->outputs);
 
     return fd < 0 ? path_failed(rundir, "", err) : fd;
 }

@@ -18,7 +18,7 @@ static const struct {
     { "queued", { "demand" } },
     { "reserved", { "holds" } },
     { "checked", { "processes", "listeners", "cgroups" } },
-    { "status", { "status", "exit_status" } },
+    { "status", { "status" } },
     { "attempt", { "status" } },
     { "phase", { "phase" } },
 };

@@ -10,11 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "store/rights.h"
 
-enum { ROUNDS_MOST = 100 };
+enum {
+    ROUNDS_MOST = 100,
+    LATE_MOST = 1000,
+};
 
 static const char *const last_files[] = { "events.jsonl", "lock" };
 
@@ -23,6 +27,8 @@ struct removal {
     int root; /* the run's directory */
     dev_t device;
     unsigned long moved; /* directories that were moved up so far */
+    struct timespec began;
+    unsigned late; /* directories among them that were made or changed after that */
     uint64_t freed;
     struct error *err;
 };
@@ -88,10 +94,28 @@ static int remove_file(struct removal *r, int parent, const char *name) {
     return 0;
 }
 
-/* Moves a directory to the root, under a name that is free there. */
+static int still_written(struct removal *r) {
+    return error_set(r->err, ERROR_CONFLICT, "something still writes to run %s", r->rundir->id);
+}
+
+/* Whether somebody has made or changed a directory since the removal began, which has not touched
+ * it yet. Its owner can set the other times, but not this one. */
+static bool is_late(const struct removal *r, int parent, const char *name) {
+    struct stat st;
+
+    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (st.st_ctim.tv_sec > r->began.tv_sec ||
+            (st.st_ctim.tv_sec == r->began.tv_sec && st.st_ctim.tv_nsec > r->began.tv_nsec));
+}
+
+/* Moves a directory to the root, under a name that is free there. A process that goes on making
+ * directories does not keep the caller for ever. */
 static int move_up(struct removal *r, int parent, const char *name) {
     char up[32];
 
+    r->late += is_late(r, parent, name);
+    if (r->late > LATE_MOST)
+        return still_written(r);
     make_writable(parent, name);
     for (;;) {
         snprintf(up, sizeof up, ".removed.%lu", r->moved++);
@@ -193,8 +217,7 @@ static int remove_all(struct removal *r) {
         /* A round that moves nothing up leaves nothing, unless someone adds to it. */
         rounds = r->moved == before ? rounds + 1 : 0;
         if (rounds > ROUNDS_MOST)
-            return error_set(r->err, ERROR_CONFLICT, "something still writes to run %s",
-                             r->rundir->id);
+            return still_written(r);
     }
     return remove_root(r);
 }
@@ -212,6 +235,7 @@ int remove_unbegun_run(const struct rundir *rundir, uint64_t *freed, struct erro
         return error_set_errno(err, errno, "cannot remove run %s", rundir->id);
     if (fstat(r.root, &st) == 0)
         r.device = st.st_dev;
+    clock_gettime(CLOCK_REALTIME, &r.began);
     status = remove_all(&r);
     close(r.root);
     if (status == 0)

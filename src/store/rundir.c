@@ -249,19 +249,20 @@ struct rundir rundir_copy(const struct rundir *rundir, struct arena *arena) {
 
 int rundir_open(const char *home, unsigned long id, struct arena *arena, struct rundir *out,
                 struct error *err) {
-    const char *path = arena_printf(arena, "%s/runs/%lu", home, id);
     struct rundir found = { .id = arena_printf(arena, "%lu", id) };
     char real[PATH_MAX];
     struct stat st;
-    const int errnum = lstat(path, &st) < 0 ? errno : 0;
+    int errnum = 0;
 
+    /* Only down to `runs`: the owner of the run may put a link in its place at any moment. */
+    if (realpath(arena_printf(arena, "%s/runs", home), real))
+        found.path = arena_printf(arena, "%s/%lu", real, id);
+    if (!found.path || lstat(found.path, &st) < 0)
+        errnum = errno;
     if (errnum == ENOENT || errnum == ENOTDIR || (!errnum && !S_ISDIR(st.st_mode)))
         return error_set(err, ERROR_NOT_FOUND, "there is no run %lu", id);
     if (errnum)
         return error_set_errno(err, errnum, "cannot look at run %lu", id);
-    if (!realpath(path, real))
-        return error_set_errno(err, errno, "cannot look at run %lu", id);
-    found.path = arena_text(arena, real, strlen(real));
     found.owner = st.st_uid;
     found.group = st.st_gid;
     name_parts(&found, arena);
@@ -391,6 +392,13 @@ const char *rundir_attempt_logs(const struct rundir *rundir, uint32_t attempt,
                                 struct arena *arena) {
     return attempt == 0 ? arena_text(arena, rundir->logs, strlen(rundir->logs))
                         : arena_printf(arena, "%s/attempt-%" PRIu32, rundir->logs, attempt);
+}
+
+mode_t rundir_umask(const struct rundir *rundir) {
+    const mode_t others = S_IRWXG | S_IRWXO;
+    struct stat st;
+
+    return lstat(rundir->logs, &st) == 0 && S_ISDIR(st.st_mode) ? others & ~st.st_mode : others;
 }
 
 void rundir_remove(const struct rundir *rundir) {

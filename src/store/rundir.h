@@ -64,6 +64,11 @@ MUST_CHECK int rundir_share_outputs(const struct rundir *rundir, const struct ru
 /* Where the logs of an attempt are: logs/ of the first, logs/attempt-<n>/ of the others. */
 const char *rundir_attempt_logs(const struct rundir *rundir, uint32_t attempt, struct arena *arena);
 
+/* The umask that the run was made with, as the mode of its logs shows; 077 if there are none. What
+ * is added to a run later is made with it: a command may have another umask, and root's is not the
+ * owner's. */
+mode_t rundir_umask(const struct rundir *rundir);
+
 /* The highest id that was given so far, as far as the home knows; 0: none. */
 unsigned long rundir_last(const char *home);
 /* The id after which to look for a free one, if `ids` (ascending) exist and ids up to `last` were

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #include "base/clock.h"
 
@@ -92,7 +93,7 @@ static int begin(struct attempts *attempts, struct error *err) {
     attempts->options.logs =
         rundir_attempt_logs(attempts->options.rundir, attempts->number, &attempts->arena);
     /* Where it cannot be made, writing the first log says so. */
-    mkdir(attempts->options.logs, 0777);
+    (void)!file_make_directory_linkless(attempts->options.logs, 0777);
     attempts->began_us = clock_monotonic_us();
     attempts->observer.began(attempts->observer.context, attempts->number);
     status = run_start(attempts->plan, &attempts->options, attempts->base, &observer,

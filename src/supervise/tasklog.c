@@ -39,7 +39,7 @@ static void open_log(struct tasklog *log, const char *directory, const char *tas
     struct stat st;
 
     log->fd = open_beside(directory, task, "log", TO_WRITE | O_APPEND);
-    if (log->fd < 0 && errno == ENOENT && mkdir(directory, 0777) == 0)
+    if (log->fd < 0 && errno == ENOENT && file_make_directory_linkless(directory, 0777) == 0)
         log->fd = open_beside(directory, task, "log",
                               TO_WRITE | O_APPEND); /* a task has removed that too */
     if (log->fd < 0) {

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/local/nvml.h"
 #include "backend/local/usage.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "store/owner.h"
 #include "store/rights.h"
 #include "supervise/chronicle.h"
@@ -143,7 +145,7 @@ static bool open_store(struct tracker *tracker) {
 }
 
 static bool has_entries(const char *directory) {
-    DIR *dir = opendir(directory);
+    DIR *dir = file_list_linkless(directory);
     const struct dirent *entry;
     bool has = false;
 
@@ -458,7 +460,7 @@ bool tracker_has_artifacts(const struct tracker *tracker) {
 
 /* Takes away the folders of a spool that is empty: a run that has one has something to fold. */
 static void remove_spool(const struct tracker *tracker) {
-    DIR *dir = opendir(tracker->options.rundir->spool);
+    DIR *dir = file_list_linkless(tracker->options.rundir->spool);
     const struct dirent *entry;
 
     while (dir && (entry = readdir(dir)))
@@ -521,12 +523,15 @@ static void settle_record(const struct run_record *record) {
 void tracker_settle(const struct rundir *rundir) {
     struct run_record record;
     struct error err;
+    mode_t before;
 
     if (!rights_has(rundir) || access(rundir->spool, F_OK) < 0 ||
         record_read(&record, rundir, &err))
         return;
+    before = umask(rundir_umask(rundir));
     if (record.uuid && is_left_to_others(&record))
         settle_record(&record);
+    umask(before);
     record_release(&record);
 }
 

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum {
     WINDOW_FIRST = 4 << 10, /* what an idle process costs */
     WINDOW_NEXT = 64 << 10,
@@ -312,8 +314,8 @@ static enum segment_end read_segment(struct chain *chain, struct chain_reading *
     char path[PATH_MAX];
     struct stat st;
     enum segment_end end;
-    const int fd = open(chain_path(chain, reading->directory, chain->number, path, sizeof path),
-                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    const int fd = file_open_linkless(
+        chain_path(chain, reading->directory, chain->number, path, sizeof path), O_RDONLY, 0);
 
     if (fd < 0 && errno == ENOENT)
         return SEGMENT_MISSING;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/vec.h"
 #include "track/events_file.h"
 
@@ -255,7 +256,7 @@ static void look_at(struct event_file *file, int root) {
 }
 
 bool events_follow_look(struct events_follow *follow, enum events_extent extent) {
-    const int root = open(follow->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int root = file_open_linkless_directory(follow->directory);
     const int64_t now_us = clock_monotonic_us();
     bool has_new = false;
 
@@ -475,7 +476,7 @@ int events_follow_read(struct events_follow *follow, enum events_extent extent,
     struct reading reading = {
         .store = store, .attempt = attempt, .result = out, .budget = STEP_BYTES
     };
-    const int root = open(follow->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int root = file_open_linkless_directory(follow->directory);
     int status = 0;
 
     *out = (struct events_result){ 0 };

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/vec.h"
 #include "track/chain.h"
 #include "track/left.h"
@@ -97,7 +98,7 @@ static DIR *listing_open(struct listing *listing, const char *path) {
         st.st_mtim.tv_nsec == listing->changed.tv_nsec)
         return NULL;
     clock_gettime(CLOCK_REALTIME, &now);
-    directory = opendir(path);
+    directory = file_list_linkless(path);
     listing->changed = st.st_mtim;
     listing->is_settled = directory && (now.tv_sec - st.st_mtim.tv_sec > TICK_S ||
                                         st.st_mtim.tv_sec > now.tv_sec + TICK_S);
@@ -206,10 +207,10 @@ static int dispose(struct fold *fold, struct chain *chain, const char *path, uin
     char source[PATH_MAX], aside[PATH_MAX + sizeof FOLD_ASIDE];
 
     if (!series_marked(fold->given.store, chain_aside_source(chain, number, source, sizeof source)))
-        return unlink(path);
+        return file_remove_linkless(path);
     chain->has_set_aside = true;
     snprintf(aside, sizeof aside, "%s%s", path, FOLD_ASIDE);
-    return rename(path, aside);
+    return file_rename_linkless(path, strrchr(aside, '/') + 1);
 }
 
 /* Removes the segments of a chain that a commit covers; false if one stays. */
@@ -225,7 +226,7 @@ static bool remove_covered(struct fold *fold, struct chain *chain, const struct 
 }
 
 static int sync_directory(const char *path) {
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = file_open_linkless_directory(path);
     int failed;
 
     if (fd < 0)
@@ -244,7 +245,8 @@ static int remove_link(const struct fold *fold, const struct task_folder *task,
         return 0;
     snprintf(path, sizeof path, "%s%s%s", task->path, MYELIN_SPOOL_DROPPED, chain->name);
     snprintf(part, sizeof part, "%s%s%s.part", task->path, MYELIN_SPOOL_DROPPED, chain->name);
-    if ((unlink(path) && errno != ENOENT) || (unlink(part) && errno != ENOENT))
+    if ((file_remove_linkless(path) && errno != ENOENT) ||
+        (file_remove_linkless(part) && errno != ENOENT))
         return -1;
     return sync_directory(fold->directory);
 }

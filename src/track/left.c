@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
 bool left_count(int directory, const char *name, uint64_t *out) {
@@ -97,7 +99,7 @@ static void look_into(int folder, struct left_chains *chains, struct fold_left *
 }
 
 void fold_look(const char *directory, struct fold_left *out) {
-    const int root = open(directory, DIRECTORY);
+    const int root = file_open_linkless_directory(directory);
     DIR *entries = root >= 0 ? fdopendir(root) : NULL;
     struct left_chains chains = { 0 };
     const struct dirent *entry;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "track/disk.h"
 
 /* A merge removes the data file that an older log names: the log is then read again. */
@@ -120,7 +121,7 @@ int series_reader_open(const char *directory, struct series_reader **out, struct
     struct reading reading = { .err = err };
     int status = -1;
 
-    reading.directory = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    reading.directory = file_open_linkless_directory(directory);
     if (reading.directory < 0)
         return error_set_errno(err, errno, "cannot open %s", directory);
     for (int i = 0; i < TRIES; i++) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "codec/utf8.h"
 #include "track/store.h"
 
@@ -37,9 +38,9 @@ static int lock_directory(struct series_store *store, struct error *err) {
 
 /* A new directory is on the disk only when its parent is. */
 int store_open_directory(struct series_store *store, struct error *err) {
-    const bool is_new = mkdir(store->path, 0777) == 0;
+    const bool is_new = file_make_directory_linkless(store->path, 0777) == 0;
 
-    store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    store->directory = file_open_linkless_directory(store->path);
     if (store->directory < 0)
         return error_set_errno(err, errno, "cannot open %s", store->path);
     if (is_new) {

@@ -199,6 +199,112 @@ def test_a_forged_lock_gets_nobody_signalled(stage):
                 process.wait()
 
 
+def test_a_lock_that_changes_while_root_waits_gets_no_process_of_root_signalled(stage):
+    """Its real user lets root signal its own processes also while it acts as the owner of a run."""
+    scenario, root, _, _ = stage
+    # A keeper of root's own that somebody has suspended.
+    keeper = subprocess.Popen(["/usr/bin/python3", "-c", """if True:
+        import os, signal
+        open("/proc/self/comm", "w").write("myelin-keeper")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(7)"""])
+    holder = None
+    try:
+        os.waitpid(keeper.pid, os.WUNTRACED)
+        path = plant(scenario, journal=created())
+        holder = subprocess.Popen([*switch_to("daemon"), "/usr/bin/python3", "-c", f"""if True:
+            import fcntl, os, signal, struct, time
+            fd = os.open("{path}/lock", os.O_RDWR)
+            fcntl.fcntl(fd, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+            def name(pid): os.pwrite(fd, str(pid).encode().ljust(16, b"\\n"), 0)
+            def deceive(*_):
+                name({keeper.pid})
+                time.sleep(1)
+                os._exit(0)
+            signal.signal(signal.SIGTERM, deceive)
+            name(os.getpid())
+            print("held", flush=True)
+            time.sleep(60)"""], stdout=subprocess.PIPE)
+        assert holder.stdout.readline() == b"held\n"
+        root.say("stop", 66)
+        assert holder.wait(timeout=60) == 0, "it was told to stop"
+        assert pathlib.Path(f"/proc/{keeper.pid}/stat").read_text().rsplit(")")[-1].split()[0] == "T"
+    finally:
+        for process in (keeper, holder):
+            if process:
+                process.kill()
+                process.wait()
+
+
+@pytest.mark.parametrize("umask, allowed", [("077", 0), ("027", 0o50), ("022", 0o55)])
+def test_what_root_adds_to_a_run_is_as_private_as_the_run(stage, umask, allowed):
+    scenario, root, _, _ = stage
+    path = plant(scenario, journal=created())
+    (path / "spool" / "master.0").mkdir()
+    os.chown(path / "spool" / "master.0", DAEMON, NOGROUP)
+    (path / "logs").chmod(0o777 & ~int(umask, 8))
+    code, _, err = root.say("reindex")
+    assert code == 0, err
+    assert statuses(scenario, 66)[-1] == "failed"
+    made = [path / "series", *(path / "series").rglob("*")]
+    assert len(made) > 1 and all(entry.stat().st_uid == DAEMON for entry in made)
+    assert (path / "series").stat().st_mode & 0o77 == allowed
+    assert all(entry.stat().st_mode & 0o77 & ~allowed == 0 for entry in made)
+
+
+def test_the_exit_status_of_a_private_run_is_private(stage):
+    scenario, root, ann, mallory = stage
+    ann.umask = "077"
+    code, _, err = ann.say("run", asking(scenario, scenario.script("exit 41")))
+    assert code == 41, err
+    for words in (["ps", "-a", "--json"], ["status", 1, "--json"], ["status", 1], ["runs", "--json"], ["attach", 1]):
+        code, out, err = mallory.say(*words)
+        assert code != 41 and "41" not in re.sub(r"[0-9a-f-]{32,}|[0-9:.TZ-]{10,}", "", out), f"{words}: {out}"
+    assert mallory.json("status", 1)["status"] == "failed"
+    assert root.json("status", 1)["exit_status"] == 41
+
+
+def test_who_goes_on_writing_does_not_keep_root_for_ever(stage):
+    scenario, root, _, _ = stage
+    path = plant(scenario, journal=created())
+    writer = subprocess.Popen([*switch_to("daemon"), "/usr/bin/python3", "-c", f"""if True:
+        import contextlib, itertools, os
+        for i in itertools.count():
+            with contextlib.suppress(OSError):
+                os.makedirs("{path}/%d/b/c/d" % (i % 50))
+            if i == 50:
+                print("writes", flush=True)"""], stdout=subprocess.PIPE)
+    try:
+        assert writer.stdout.readline() == b"writes\n"
+        code, _, err = root.say("rm", 66)
+        assert code == 0 or "something still writes to run 66" in err, err
+    finally:
+        writer.kill()
+        writer.wait()
+    root.say("rm", "--force", 66)
+    assert not path.exists()
+
+
+def test_locks_of_many_runs_do_not_keep_a_reindex_of_root(stage):
+    """Each is waited for some seconds: without a limit for all of them this takes minutes."""
+    scenario, root, _, _ = stage
+    locks = [str(plant(scenario, number, created(f"{number:032x}")) / "lock") for number in range(100, 124)]
+    holder = subprocess.Popen([*switch_to("daemon"), "/usr/bin/python3", "-c", """if True:
+        import fcntl, os, struct, sys, time
+        for path in sys.argv[1:]:
+            part = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1, 0, 0)  # of one that only passes by
+            fcntl.fcntl(os.open(path, os.O_RDWR), 37, part)
+        print("held", flush=True)
+        time.sleep(600)""", *locks], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        code, _, err = root.say("reindex")
+        assert code == 0, err
+    finally:
+        holder.kill()
+        holder.wait()
+
+
 def test_fifos_and_devices_block_nobody(stage):
     scenario, root, ann, _ = stage
     for name in ("lock", "events.jsonl", "public.jsonl", "logs/master.0.log", "logs/master.0.idx", "request.json", "series", "outputs/x"):

@@ -9,7 +9,7 @@ import struct
 import time
 
 import pytest
-from conftest import keeper_of, state_of
+from conftest import keeper_of, lives, state_of
 
 PLACES = {
     "nothing": lambda path: None,
@@ -238,3 +238,33 @@ def test_without_a_supervisor_the_follower_says_that_the_directory_is_gone(scena
         os.kill(pid, signal.SIGKILL)
     ended = scenario.finish(process, 60)
     assert ended.status == 125 and "was removed while it was going on" in ended.err, ended
+
+
+@pytest.mark.parametrize("name", ["spool", "logs", "series", "."])
+def test_a_link_in_the_place_of_a_directory_leads_nowhere(scenario, name):
+    """What the supervisor writes and removes stays in the run's directory."""
+    elsewhere = scenario.directory / "elsewhere"
+    for folder in ("empty", "master.0"):
+        (elsewhere / folder).mkdir(parents=True)
+    for file in ("events.jsonl", "lock", "master.0/file"):
+        (elsewhere / file).write_text("precious\n")
+
+    def picture():
+        return {str(path): path.read_text() if path.is_file() else None for path in elsewhere.rglob("*")}
+
+    before = picture()
+    job = scenario.job(scenario.script(UNTIL_GO), head="environment: {max_restarts: 1}")
+    process = scenario.start("run", job)
+    scenario.wait_for("up")
+    processes = keeper_of(scenario)
+    place = directory_of(scenario) if name == "." else directory_of(scenario) / name
+    if place.exists():
+        place.rename(scenario.directory / "aside")
+    place.symlink_to(elsewhere)
+    time.sleep(2.5)  # the supervisor looks after its files each second
+    go(scenario, 1)
+    process.communicate(timeout=60)
+    wait_until(lambda: not any(map(lives, processes)), "the run does not end")
+    for words in (["status", 1], ["metrics", 1], ["logs", 1], ["outputs", 1], ["rm", "--force", 1]):
+        assert say(scenario, *words)[0] >= 0
+    assert picture() == before

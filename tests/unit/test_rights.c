@@ -84,6 +84,14 @@ static void check_links_on_the_way(void) {
     assert_int_equal(file_open_linkless(in_home("logs/new"), O_RDWR | O_CREAT, 0600), -1);
     assert_int_equal(access(in_home("real/new"), F_OK), -1);
     assert_int_equal(file_open_linkless_directory(in_home("logs")), -1);
+    assert_null(file_list_linkless(in_home("logs")));
+    assert_int_equal(file_remove_linkless(in_home("logs/file")), -1);
+    assert_int_equal(file_rename_linkless(in_home("logs/file"), "moved"), -1);
+    assert_int_equal(file_make_directory_linkless(in_home("logs/made"), 0700), -1);
+    assert_int_equal(file_make_directory_linkless(in_home("real/made"), 0700), 0);
+    assert_int_equal(rmdir(in_home("real/made")), 0);
+    assert_int_equal(file_rename_linkless(in_home("real/file"), "moved"), 0);
+    assert_int_equal(file_remove_linkless(in_home("real/moved")), 0);
     fd = file_open_linkless_directory(in_home("real"));
     assert_true(fd >= 0);
     close(fd);
@@ -293,7 +301,7 @@ static void only_what_the_queue_needs_is_public(void **state) {
           HEAD("created") ",\"uuid\":\"u\",\"owner\":\"ann\",\"host\":\"h\","
                           "\"counts\":{\"worker\":2}}\n" },
         { HEAD("status") ",\"status\":\"failed\",\"reason\":\"password\",\"exit_status\":1}",
-          HEAD("status") ",\"status\":\"failed\",\"exit_status\":1}\n" },
+          HEAD("status") ",\"status\":\"failed\"}\n" },
         { HEAD("queued") ",\"demand\":\"d\"}", HEAD("queued") ",\"demand\":\"d\"}\n" },
         { HEAD("reserved") ",\"holds\":[{\"cpu\":1}]}",
           HEAD("reserved") ",\"holds\":[{\"cpu\":1}]}\n" },

@@ -89,6 +89,7 @@ def make_directory(home: str) -> str:
             raise OSError("the home '%s' is shared and has no directory for runs: its owner makes it" % home)
         os.makedirs(runs, 0o700, exist_ok=True)
     runs = os.path.realpath(runs)
+    _check_safe(home, runs)
     number = _id_before_next({int(name) for name in os.listdir(runs) if _is_id(name)}, _last_run(home))
     for _ in range(ID_TRIES):
         number += 1
@@ -99,6 +100,16 @@ def make_directory(home: str) -> str:
         except FileExistsError:
             continue
     raise OSError("no run number is free in '%s'" % runs)
+
+
+def _check_safe(home: str, runs: str) -> None:
+    """No member of a shared home may be able to replace the runs of others: see home_check_safe in src/store/sharing.c."""
+    outer, inner = os.stat(home), os.stat(runs)
+    for path, mode in ((home, outer.st_mode), (runs, inner.st_mode)):
+        if mode & 0o022 and not mode & 0o1000:
+            raise OSError("'%s' is shared, and every member could replace what others have in it: `chmod +t` prevents that" % path)
+    if (outer.st_mode | inner.st_mode) & 0o022 and inner.st_uid not in (0, outer.st_uid, os.geteuid()):
+        raise OSError("'%s' is shared and belongs to a member, who could replace the runs of others: `chown root` prevents that" % runs)
 
 
 def _id_before_next(ids: Set[int], last: int) -> int:

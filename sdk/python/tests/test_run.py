@@ -259,3 +259,16 @@ def test_a_home_that_cannot_be_written_is_told_once_and_ends_nothing(stage):
 def test_a_task_without_a_spool_makes_no_run_of_its_own(stage):
     stage.good("run = myelin.init(); run.log(a=1); assert run.id == '7'", MYELIN_SPOOL="")
     assert not stage.home.exists()
+
+
+@pytest.mark.parametrize("shared", [".", "runs"])
+def test_no_run_is_made_where_a_member_could_replace_it(stage, shared):
+    runs = stage.home / "runs"
+    runs.mkdir(parents=True)
+    script = "run = myelin.init(); run.log(loss=1)"
+    (stage.home / shared).chmod(0o770)
+    assert "every member could replace" in stage.good(script, inside=False).err
+    assert list(runs.iterdir()) == []
+    (stage.home / shared).chmod(0o1770)
+    assert "could replace" not in stage.good(script, inside=False).err
+    assert len(list(runs.iterdir())) == 1

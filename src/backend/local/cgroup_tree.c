@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "backend/local/descendants.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "model/uuid.h"
@@ -274,7 +275,7 @@ static void kill_listed(int directory, const char *name) {
         const long pid = strtol(rest, &rest, 10);
         const int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0) : -1;
 
-        if (fd >= 0 && is_within((pid_t)pid, name))
+        if (fd >= 0 && is_within((pid_t)pid, name) && process_is_within_rights((pid_t)pid))
             syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
         if (fd >= 0)
             close(fd);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -116,6 +117,16 @@ void processes_release(struct processes *processes) {
     VEC_RELEASE(&processes->list);
 }
 
+bool process_is_within_rights(pid_t pid) {
+    char path[32];
+    struct stat st;
+
+    if (getuid() == geteuid())
+        return true;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &st) == 0 && st.st_uid == geteuid();
+}
+
 bool process_signal(const struct process *process, int number) {
     struct process now;
     bool sent = false;
@@ -123,7 +134,8 @@ bool process_signal(const struct process *process, int number) {
 
     if (fd < 0)
         return false;
-    if (process_read(process->pid, &now) && now.born == process->born)
+    if (process_read(process->pid, &now) && now.born == process->born &&
+        process_is_within_rights(process->pid))
         sent = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0;
     close(fd);
     return sent;

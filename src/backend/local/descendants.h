@@ -39,7 +39,13 @@ void descendants_of(pid_t root, struct processes *found, const struct processes 
 bool process_read(pid_t pid, struct process *out);
 void processes_release(struct processes *processes);
 
-/* False when the process is gone. */
+/* Whether this process may signal another one. Usually the kernel decides that. But while root acts
+ * with the rights of a run's owner (store/rights.h) its real user is still root, and the kernel
+ * lets it signal root's processes too: then only the processes of the owner count. The caller holds
+ * a pidfd, so that the number cannot become that of another process. */
+bool process_is_within_rights(pid_t pid);
+
+/* False when the process is gone, or not within the rights of this one. */
 bool process_signal(const struct process *process, int number);
 
 #endif
