@@ -70,7 +70,11 @@ int rights_take(const struct rundir *rundir, struct rights *out, struct error *e
     *out = (struct rights){ 0 };
     if (geteuid() != 0 || rundir->owner == 0)
         return 0;
-    if (keep_groups(&rights) || take_groups(rundir) || seteuid(rundir->owner)) {
+    if (keep_groups(&rights)) {
+        free(rights.groups);
+        return error_set_errno(err, errno, "cannot read the groups of this process");
+    }
+    if (take_groups(rundir) || seteuid(rundir->owner)) {
         error_set_errno(err, errno, "cannot act as %s, who owns run %s",
                         user_text(rundir->owner).text, rundir->id);
         rights_return(&rights);
