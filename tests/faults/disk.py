@@ -45,6 +45,15 @@ def full_disk(stage, chance):
     return "the run ends as its task does, and its record says so"
 
 
+def hold_told(stage, code, err):
+    """The state is final, points are whole, and if a log could not be opened, the user is told of the loss."""
+    state = stage.final_status()["status"]
+    law(state in ("succeeded", "failed"), f"the run is {state}")
+    stage.measure()
+    law(not stage.measured["lost points"], "points are lost")
+    law(code or not stage.measured["lost lines"] or "output is being lost" in err, f"lines are lost without a word: {err}")
+
+
 def hold_refusal_or_success(stage, code, err, words):
     law(code not in ABORTED or "myelin: out of memory" in err, f"the run aborted without a word: {err}")
     law(code == 0 or re.search(words, err, re.I), f"the run ended with {code}, and the reason is not named: {err}")
@@ -52,7 +61,7 @@ def hold_refusal_or_success(stage, code, err, words):
     while stage.left() and time.monotonic() < deadline:  # the run may outlive a command that found no memory
         time.sleep(0.02)
     if (stage.home / "runs/1").exists():
-        stage.hold_run(20)
+        hold_told(stage, code, err)
     stage.hold_nothing_left()
     stage.hold_next()
     if code in ABORTED:

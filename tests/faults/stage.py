@@ -137,13 +137,17 @@ class Stage(Scenario):
         except (OSError, ValueError):
             return 0
 
-    def hold_run(self, points=POINTS, run=1):
-        """The state is final and true, and no point and no line is lost between those that are there."""
+    def final_status(self, run=1):
         deadline = time.monotonic() + SECONDS
-        # A process that is being killed has its lock for another moment.
+        # A process that is being killed has its lock for another moment, and a run that never began is new for some seconds.
         while (status := self.status(run))["status"] not in FINAL and time.monotonic() < deadline:
             time.sleep(0.05)
         law(status["status"] in FINAL, f"run {run} is {status['status']}")
+        return status
+
+    def hold_run(self, points=POINTS, run=1):
+        """The state is final and true, and no point and no line is lost between those that are there."""
+        status = self.final_status(run)
         counted = self.points(run)
         for task in TASKS:
             lines = self.log_lines(task, run)

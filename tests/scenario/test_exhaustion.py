@@ -67,7 +67,7 @@ def test_a_run_whose_maker_was_killed_is_shown_as_failed(scenario, journal):
     assert (shown["status"], shown["exit_status"]) == ("failed", 125), shown
     assert "never began" in shown["reason"]
     assert "never began" in call(scenario, "status", "2")[1]
-    assert "a run that never began" in call(scenario, "gc", "--dry-run")[1]
+    assert "a run that never began" in call(scenario, "gc")[1]
 
 
 def test_a_run_whose_journal_was_removed_is_shown_as_failed_and_stays(scenario):
@@ -76,4 +76,4 @@ def test_a_run_whose_journal_was_removed_is_shown_as_failed_and_stays(scenario):
     os.utime(scenario.home / "runs/1", (0, 0))
     shown = json.loads(call(scenario, "status", "1", "--json")[1])
     assert shown["status"] == "failed" and "removed or damaged" in shown["reason"], shown
-    assert "never began" not in call(scenario, "gc", "--dry-run")[1]
+    assert "never began" not in call(scenario, "gc")[1]
