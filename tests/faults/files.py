@@ -118,6 +118,7 @@ def living(stage, chance):
     replace(stage.home / "runs/1" / name, kind, chance)
     code, _, err = stage.ended(process, ("run",))
     law(code == 0 or err.strip(), "`run` fails without a word")
+    law("symbolic links" not in err, f"the sentence does not say what is wrong: {err}")
     stage.hold_nothing_left()
     status = stage.status()
     law(status["status"] in FINAL, f"{name} became a {kind}, and the run is {status['status']}")
@@ -126,7 +127,9 @@ def living(stage, chance):
         counted = stage.points()
         law(status["status"] != "succeeded" or all(counted.get(task) == POINTS for task in TASKS), f"points are lost: {counted}")
     stage.hold_next()
-    return "the run succeeds" if code == 0 else "`run` fails with a sentence"
+    if code:
+        return "`run` fails with a sentence"
+    return "the run succeeds, and says that output is lost" if "output is being lost" in err else "the run succeeds"
 
 
 def removed(stage, chance):
