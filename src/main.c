@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/stack.h"
 #include "cli/command.h"
 #include "cli/guard.h"
 
@@ -18,8 +20,22 @@ static void hold_standard_streams(void) {
             abort();
 }
 
+/* An allocation that fails leaves ENOMEM and aborts: whoever waits for the command learns why. */
+static void on_abort(int number) {
+    static const char sentence[] = "myelin: out of memory\n";
+
+    (void)number;
+    if (errno == ENOMEM)
+        (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
+}
+
 int main(int argc, char **argv) {
     hold_standard_streams();
+    signal(SIGABRT, on_abort); /* abort ends the process all the same */
+    if (!stack_reserve()) {
+        errno = ENOMEM;
+        abort();
+    }
     guard_streams();
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like any other */
     return command_main(argc, argv);

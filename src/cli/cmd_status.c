@@ -262,7 +262,11 @@ static int status_command(const struct invocation *in) {
     if (invocation_has(in, "json")) {
         status = runs_print_json(&run) ? STATUS_INVALID : STATUS_OK;
     } else if (!run.uuid) {
-        printf("run %s has not begun: its journal is empty\n", rundir.id);
+        if (state_is_final(run.state))
+            printf("run %s failed: %s; 'myelin rm %s' removes it\n", rundir.id, run.reason,
+                   rundir.id);
+        else
+            printf("run %s has not begun: its journal is empty\n", rundir.id);
     } else {
         print_head(&run, &arena);
         fputs("\n", stdout);

@@ -97,10 +97,12 @@ static int follow_run(const struct invocation *in, const struct plan *plan,
         return STATUS_RUN_OWN_FAILURE;
     }
     status = end.outcome == WATCH_LEFT ? STATUS_INTERRUPTED : record.exit_status;
-    if (end.outcome == WATCH_LEFT && record.backend && !owner_lives(rundir, &owner)) {
+    if (end.outcome == WATCH_LEFT && !owner_lives(rundir, &owner)) {
         fprintf(stderr,
-                "myelin: nobody watches run %s here any more; it goes on, and 'myelin attach %s' "
-                "watches it again\n",
+                record.backend ? "myelin: nobody watches run %s here any more; it goes on, and "
+                                 "'myelin attach %s' watches it again\n"
+                               : "myelin: the supervisor of run %s is gone, and its end could not "
+                                 "be recorded; 'myelin status %s' tries again\n",
                 rundir->id, rundir->id);
         status = STATUS_RUN_OWN_FAILURE;
     }

@@ -16,6 +16,7 @@
 #include "store/find.h"
 #include "store/host.h"
 #include "store/owner.h"
+#include "store/unbegun.h"
 #include "supervise/supervisor.h"
 #include "supervise/tracker.h"
 
@@ -73,12 +74,26 @@ static void tell_lost(struct run_record *record) {
     record->exit_status = STATUS_RUN_OWN_FAILURE;
 }
 
+static void tell_unbegun(struct run_record *record) {
+    const enum unbegun unbegun = unbegun_look(&record->rundir, UNBEGUN_MOMENT_S);
+
+    if (unbegun == UNBEGUN_STARTS)
+        return;
+    record->state = STATE_FAILED;
+    record->reason = unbegun == UNBEGUN_NEVER
+                         ? "it never began: the command that started it was killed"
+                         : "its journal does not say how it began: it was removed or damaged";
+    record->exit_status = STATUS_RUN_OWN_FAILURE;
+}
+
 int runs_read(const struct rundir *rundir, struct run_record *record, struct error *err) {
     pid_t pid;
 
     tracker_settle(rundir);
     if (record_read(record, rundir, err))
         return -1;
+    if (!record->uuid)
+        tell_unbegun(record);
     if (!record->uuid || state_is_final(record->state))
         return 0;
     if (owner_lives(rundir, &pid)) {

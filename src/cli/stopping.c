@@ -193,13 +193,13 @@ static int judge_target(struct target *target, struct error *err) {
     const struct rundir *rundir = &target->rundir;
     const struct run_record *run = &target->run;
 
+    if (!run->uuid)
+        return error_set(err, ERROR_INVALID, "run %s never began; 'myelin rm %s' removes it",
+                         rundir->id, rundir->id);
     if (state_is_final(run->state)) {
         target->outcome = target->was_living ? OUTCOME_ENDED : OUTCOME_WAS_OVER;
         return 0;
     }
-    if (!run->uuid)
-        return error_set(err, ERROR_INVALID, "run %s never began; 'myelin rm %s' removes it",
-                         rundir->id, rundir->id);
     return error_set(err, ERROR_UNAVAILABLE, "run %s cannot be stopped from here: it belongs to %s",
                      rundir->id, run->host ? run->host : "a host that is not known");
 }

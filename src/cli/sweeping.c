@@ -17,6 +17,7 @@
 #include "store/origin.h"
 #include "store/owner.h"
 #include "store/rights.h"
+#include "store/unbegun.h"
 
 enum {
     NEVER_BEGAN_AFTER_S = 60, /* who makes a run needs a moment between directory and journal */
@@ -198,14 +199,10 @@ static int gather_unbegun(struct sweeping *sweeping, struct error *err) {
     for (size_t i = 0; i < n; i++) {
         struct rundir rundir;
         struct error gone;
-        struct stat st;
-        pid_t pid;
 
         if (run_of(sweeping, ids[i]) ||
             rundir_open(sweeping->home, ids[i], &sweeping->arena, &rundir, &gone) ||
-            !may_remove(&rundir) || access(rundir.journal, F_OK) == 0 ||
-            owner_lives(&rundir, &pid) || stat(rundir.path, &st) < 0 ||
-            time(NULL) - st.st_mtim.tv_sec < NEVER_BEGAN_AFTER_S)
+            !may_remove(&rundir) || unbegun_look(&rundir, NEVER_BEGAN_AFTER_S) != UNBEGUN_NEVER)
             continue;
         *VEC_PUSH(&sweeping->leftovers) = (struct leftover){ .path = rundir.path,
                                                              .what = "a run that never began",

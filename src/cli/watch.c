@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "base/signals.h"
 #include "cli/keys.h"
@@ -316,7 +317,14 @@ static void read_journal(struct watcher *w) {
 
 /* By the directory that was open before it was removed, too. */
 static bool run_lives(const struct watcher *w, pid_t *pid) {
-    return owner_lives(w->rundir, pid) || presence_is_held_at(w->directory);
+    switch (owner_look(w->rundir, pid)) {
+    case OWNER_LIVES: return true;
+    case OWNER_IS_HIDDEN:
+        /* Without a descriptor to spare the directory that is open says it. */
+        return w->directory < 0 || presence_is_held_at(w->directory);
+    case OWNER_IS_GONE: break;
+    }
+    return presence_is_held_at(w->directory);
 }
 
 static bool is_removed(const struct watcher *w) {
@@ -580,6 +588,8 @@ static int watch_files(struct watcher *w, struct error *err) {
 }
 
 static int watcher_init(struct watcher *w, struct error *err) {
+    if (descriptors_check(DESCRIPTORS_OF_LOOP, err))
+        return -1;
     w->base = event_base_new();
     if (!w->base)
         abort();
@@ -633,7 +643,8 @@ static void watcher_release(struct watcher *w) {
     free(w->has_news);
     arena_release(&w->arena);
     buf_release(&w->journal);
-    event_base_free(w->base);
+    if (w->base)
+        event_base_free(w->base);
 }
 
 int watch_run(const struct rundir *rundir, const struct watch_options *options,

@@ -213,22 +213,36 @@ static pid_t announced(int lock) {
     return end > text && *end == '\n' && number > 1 && number <= INT_MAX ? (pid_t)number : 0;
 }
 
-bool owner_lives(const struct rundir *rundir, pid_t *pid) {
+enum owner_sight owner_look(const struct rundir *rundir, pid_t *pid) {
     int fd = open_lock(rundir, O_RDONLY);
     bool is_locked;
 
     *pid = 0;
-    if (fd < 0 && errno == EACCES)
-        return presence_is_public(rundir); /* it is another user's */
+    if (fd < 0 && errno == EACCES) /* it is another user's */
+        return presence_is_public(rundir) ? OWNER_LIVES : OWNER_IS_GONE;
     if (fd < 0 && is_hidden(errno))
-        return true;
+        return OWNER_IS_HIDDEN;
     is_locked = fd >= 0 && has_owner(fd);
     if (is_locked)
         *pid = announced(fd);
     if (fd >= 0)
         close(fd);
     /* What an unlocked file names is not believed: the owner puts its own back within a second. */
-    return is_locked || (rights_has(rundir) && presence_is_held(rundir));
+    return is_locked || (rights_has(rundir) && presence_is_held(rundir)) ? OWNER_LIVES
+                                                                         : OWNER_IS_GONE;
+}
+
+bool owner_lives(const struct rundir *rundir, pid_t *pid) {
+    return owner_look(rundir, pid) != OWNER_IS_GONE;
+}
+
+bool owner_was_announced(const struct rundir *rundir) {
+    const int fd = open_lock(rundir, O_RDONLY);
+    const bool was = fd >= 0 && announced(fd) != 0;
+
+    if (fd >= 0)
+        close(fd);
+    return was;
 }
 
 /* ---- signals ---- */

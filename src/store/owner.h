@@ -41,6 +41,14 @@ MUST_CHECK int owner_put_back(const struct rundir *rundir, int *fd, pid_t pid, s
  * dead one gives away what it holds. */
 bool owner_lives(const struct rundir *rundir, pid_t *pid);
 
+/* The same, for who can tell otherwise whether a run lives whose lock cannot be looked at. */
+enum owner_sight { OWNER_IS_GONE, OWNER_LIVES, OWNER_IS_HIDDEN };
+enum owner_sight owner_look(const struct rundir *rundir, pid_t *pid);
+
+/* Whether the lock names a process, also of a run that is over: false as long as a run never had a
+ * keeper. */
+bool owner_was_announced(const struct rundir *rundir);
+
 /* Sends a signal to the owner. Fails with ERROR_NOT_FOUND when there is none, with ERROR_DENIED and
  * a name when it is another user's, and with ERROR_UNAVAILABLE when it has announced nobody. */
 MUST_CHECK int owner_signal(const struct rundir *rundir, int number, struct error *err);

@@ -186,8 +186,9 @@ static void tell_log_trouble(struct run *run, const char *task, const struct tas
         snprintf(sentence, sizeof sentence,
                  "the log of %s cannot be written (%s): output is being lost, the run goes on",
                  task,
-                 log->errnum == FILE_IS_NOT_REGULAR ? "something else is in its place"
-                                                    : strerror(log->errnum));
+                 log->errnum == FILE_IS_NOT_REGULAR || log->errnum == ELOOP
+                     ? "something else is in its place"
+                     : strerror(log->errnum));
     run->observer.notice(run->observer.context, sentence);
 }
 

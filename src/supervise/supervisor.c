@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "backend/local/cgroup.h"
+#include "base/descriptors.h"
 #include "store/claim.h"
 #include "store/inventory.h"
+#include "store/owner.h"
 #include "supervise/attempts.h"
 #include "supervise/chronicle.h"
 #include "supervise/keeper.h"
@@ -445,6 +447,17 @@ static void begin(struct supervisor *supervisor) {
         start_run(supervisor);
 }
 
+/* A run whose tasks are elsewhere goes on there, and the next supervisor may have more luck. */
+static int end_without_loop(struct supervisor *supervisor, const char *reason) {
+    const struct chronicle_end end = own_failure(reason);
+
+    if (supervisor->options->elsewhere)
+        return -1;
+    chronicle_checked(&supervisor->journal, 0, 0);
+    chronicle_end(&supervisor->journal, &end);
+    return 0;
+}
+
 int supervisor_supervise(void *context, pid_t keeper) {
     struct supervisor *supervisor = context;
     AUTO(arena) arena = ARENA_INIT;
@@ -458,10 +471,13 @@ int supervisor_supervise(void *context, pid_t keeper) {
                                               .context = supervisor };
 
     supervisor->keeper = keeper;
+    owner_announce(supervisor->lock, keeper); /* the command may be killed before it does so */
     if (supervisor->takes_over && take_over(supervisor, &arena, &err))
         return -1; /* as long as the journal cannot be read, nothing can be told */
     if (state_is_final(supervisor->seen.state))
         return 0; /* the one before told the end, and died */
+    if (descriptors_check(DESCRIPTORS_OF_LOOP, &err))
+        return end_without_loop(supervisor, err.message);
     supervisor->base = event_base_new();
     if (!supervisor->base)
         abort();

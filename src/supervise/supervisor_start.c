@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/signals.h"
 #include "store/claim.h"
 #include "store/owner.h"
@@ -25,6 +27,9 @@
 enum {
     REVIVALS_MOST = 20,
     REVIVAL_PAUSE_S = 1, /* one that dies of what it finds is not started in a tight loop */
+    /* Of a run with one task. With fewer, the supervisor cannot start it, and with fewer than ten
+     * the keeper cannot even record that. */
+    DESCRIPTORS_OF_RUN = 14,
 };
 
 static void make_uuid(char uuid[static UUID_TEXT]) {
@@ -80,6 +85,10 @@ static void orphaned(void *context, int wait_status, enum keeper_loss loss) {
             reason, sizeof reason,
             "the supervisor was suspended (SIGSTOP) again and again and could not end the run; "
             "it was killed, and its tasks were ended");
+    else if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGABRT)
+        snprintf(reason, sizeof reason,
+                 "the supervisor aborted (SIGABRT), as it does when it is out of memory; its tasks "
+                 "were ended");
     else if (WIFSIGNALED(wait_status))
         snprintf(reason, sizeof reason, "the supervisor was ended by %s; its tasks were ended",
                  signal_text(WTERMSIG(wait_status)).text);
@@ -191,7 +200,8 @@ int supervisor_start(const struct plan *plan, const struct supervisor_options *o
     int status;
 
     make_uuid(supervisor.uuid);
-    if (rundir_make(options->home, arena, &supervisor.rundir, err))
+    if (descriptors_check(DESCRIPTORS_OF_RUN, err) ||
+        rundir_make(options->home, arena, &supervisor.rundir, err))
         return -1;
     if (owner_take(&supervisor.rundir, &supervisor.lock, err)) {
         rundir_remove(&supervisor.rundir);
@@ -250,7 +260,7 @@ int supervisor_take_over(const struct plan *plan, const struct supervisor_option
                                      .code = CODE_WATCH_NONE };
     int status;
 
-    if (owner_take(rundir, &supervisor.lock, err))
+    if (descriptors_check(DESCRIPTORS_OF_RUN, err) || owner_take(rundir, &supervisor.lock, err))
         return -1;
     status = owner_reserve(supervisor.lock, rundir, err);
     if (status == 0)

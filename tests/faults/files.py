@@ -4,16 +4,21 @@ neither hang nor crash, and another run of the same home stays as it was."""
 import os
 import pathlib
 import shutil
+import time
 
-from stage import law
+from stage import FINAL, POINTS, TASKS, law
 
-KINDS = ("nothing", "empty", "garbage", "directory", "dangling link", "link to another file")
+KINDS = ("nothing", "empty", "garbage", "FIFO", "directory", "dangling link", "link to another file")
 # What commands read of a home; a run has most of it.
 FILES = ("last-run", "config.yml", "myelin.db", "index.db", "runs/1/events.jsonl", "runs/1/lock", "runs/1/logs/master.0.log",
          "runs/1/request.json", "runs/1/series", "runs/1/polyaxonfile.yml", "runs/1/outputs")
 LOOKING = (("ps", "-a"), ("status", "1"), ("logs", "1"), ("metrics", "1"), ("outputs", "1"), ("runs",))
 # What is cut off: the files that hold something.
 CUT = ("runs/1/events.jsonl", "runs/1/series/*", "runs/1/spool/*/*", "*.db", "runs/1/request.json", "runs/1/logs/*")
+
+# What may come into the place of a file while the run lives, and of which.
+LIVING_KINDS = ("FIFO", "directory", "dangling link", "link to another file")
+LIVING = ("lock", "events.jsonl", "logs/master.0.log", "logs/master.0.idx")
 
 
 def remove(path):
@@ -102,3 +107,38 @@ def truncated(stage, chance):
         path.unlink()
     stage.hold_next()
     return seen
+
+
+def living(stage, chance):
+    """A task or its user does this to the run. The supervisor puts back what it needs; output may be lost if it is the log."""
+    process = stage.started_gang(chance)
+    stage.keeper_and_supervisor()
+    time.sleep(chance.random() * 0.3)
+    name, kind = chance.choice(LIVING), chance.choice(LIVING_KINDS)
+    replace(stage.home / "runs/1" / name, kind, chance)
+    code, _, err = stage.ended(process, ("run",))
+    law(code == 0 or err.strip(), "`run` fails without a word")
+    law("symbolic links" not in err, f"the sentence does not say what is wrong: {err}")
+    stage.hold_nothing_left()
+    status = stage.status()
+    law(status["status"] in FINAL, f"{name} became a {kind}, and the run is {status['status']}")
+    stage.measure()
+    if name in ("lock", "events.jsonl"):
+        counted = stage.points()
+        law(status["status"] != "succeeded" or all(counted.get(task) == POINTS for task in TASKS), f"points are lost: {counted}")
+    stage.hold_next()
+    if code:
+        return "`run` fails with a sentence"
+    return "the run succeeds, and says that output is lost" if "output is being lost" in err else "the run succeeds"
+
+
+def removed(stage, chance):
+    process = stage.started_gang(chance)
+    stage.keeper_and_supervisor()
+    time.sleep(chance.random() * 0.3)
+    shutil.rmtree(stage.home / "runs/1", ignore_errors=True)
+    code, _, err = stage.ended(process, ("run",))
+    law(code == 0 or err.strip(), "`run` fails without a word")
+    stage.hold_nothing_left()
+    stage.hold_next()
+    return "`run` ends with a sentence that names the directory" if "directory" in err else "the run had ended before"

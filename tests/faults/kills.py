@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from stage import POINTS, SECONDS, law
+from stage import POINTS, SECONDS, TASKS, law
 
 # The whole life of the run, and a little more.
 MOMENT_S = 0.5
@@ -76,21 +76,47 @@ def task(stage, chance):
 
 
 def command(stage, chance):
-    """The run does not need the command that started it, once it has a supervisor."""
-    process = stage.started_gang(chance)
-    stage.keeper_and_supervisor()
-    time.sleep(chance.random() * MOMENT_S)
+    """The run does not need the command that started it, once it has a keeper."""
+    process = stage.start("run", stage.gang(memory=chance.choice([None, 64])), start_new_session=True)
+    time.sleep(chance.random() * chance.choice([0.02, MOMENT_S]))
     kill(process.pid)
     process.communicate()
     deadline = time.monotonic() + 3 * SECONDS
     while stage.left():
         law(time.monotonic() < deadline, f"the run does not end: {stage.left()}")
         time.sleep(0.05)
-    state = stage.hold_run()["status"]
+    if not (stage.home / "runs/1").exists():
+        stage.hold_nothing_left()
+        stage.hold_next()
+        return "there is no run yet"
+    status = stage.hold_run()
     stage.hold_nothing_left()
     stage.hold_next()
-    law(state == "succeeded", f"the run {state} without its command")
-    return "the run succeeds without its command"
+    if status["status"] == "succeeded":
+        return "the run succeeds without its command"
+    law(any(words in status["reason"] for words in ("never began", "supervisor and its keeper")), f"the reason is {status['reason']}")
+    law(not any(stage.progress(task) for task in TASKS), "tasks had begun, and the run failed")
+    return "the run had no keeper yet, and is shown as failed"
+
+
+def suspend(stage, chance):
+    """A storm that ends; both are continued by it, or continue each other."""
+    process = stage.started_gang(chance)
+    pids = stage.keeper_and_supervisor()
+    for _ in range(chance.randrange(1, 60)):
+        try:
+            os.kill(chance.choice(pids), chance.choice([signal.SIGSTOP, signal.SIGCONT]))
+        except ProcessLookupError:
+            break
+        time.sleep(chance.random() * 0.02)
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+    state = settle(stage, process)
+    law(state == "succeeded", f"the run {state}")
+    return "the run succeeds"
 
 
 def everything(stage, chance):

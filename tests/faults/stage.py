@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every injected fault is played on: a run that logs points and lines, and the laws that hold whatever happens to it."""
+import collections
 import json
 import os
 import pathlib
@@ -79,6 +80,7 @@ class Stage(Scenario):
     def __init__(self, directory, training):
         super().__init__(directory)
         self.training = training
+        self.measured = collections.Counter()
 
     # -- commands
 
@@ -119,10 +121,10 @@ class Stage(Scenario):
         return json.loads(out)
 
     def log_lines(self, task, run=1):
-        try:
-            return (self.home / "runs" / str(run) / "logs" / f"{task}.log").read_text().splitlines(keepends=True)
-        except OSError:
+        path = self.home / "runs" / str(run) / "logs" / f"{task}.log"
+        if path.is_symlink() or not path.is_file():  # a FIFO would wait for a writer
             return []
+        return path.read_text().splitlines(keepends=True)
 
     def points(self, run=1):
         _, out, _ = self.say("metrics", str(run), "--json", status=0)
@@ -135,13 +137,17 @@ class Stage(Scenario):
         except (OSError, ValueError):
             return 0
 
-    def hold_run(self, points=POINTS, run=1):
-        """The state is final and true, and no point and no line is lost between those that are there."""
+    def final_status(self, run=1):
         deadline = time.monotonic() + SECONDS
-        # A process that is being killed has its lock for another moment.
+        # A process that is being killed has its lock for another moment, and a run that never began is new for some seconds.
         while (status := self.status(run))["status"] not in FINAL and time.monotonic() < deadline:
             time.sleep(0.05)
         law(status["status"] in FINAL, f"run {run} is {status['status']}")
+        return status
+
+    def hold_run(self, points=POINTS, run=1):
+        """The state is final and true, and no point and no line is lost between those that are there."""
+        status = self.final_status(run)
         counted = self.points(run)
         for task in TASKS:
             lines = self.log_lines(task, run)
@@ -152,16 +158,30 @@ class Stage(Scenario):
                 f"{task} logged {logged} points, {counted.get(task, 0)} are there, and {len(whole)} lines")
             law(status["status"] != "succeeded" or (len(whole) == points and counted[task] == points),
                 f"the run succeeded, but of {task} {len(whole)} lines and {counted.get(task)} points of {points} are there")
+        self.measure(run)
         return status
+
+    def measure(self, run=1):
+        """Adds what the tasks logged by their own word, and how much of it can be read."""
+        counted = self.points(run)
+        for task in TASKS:
+            logged = self.progress(task)
+            lines = [line for line in self.log_lines(task, run) if line.endswith("\n")]
+            self.measured["logged"] += logged
+            self.measured["lost points"] += max(0, logged - counted.get(task, 0))
+            self.measured["lost lines"] += max(0, logged - len(lines))
 
     def hold_nothing_left(self):
         """No process and no control group."""
         deadline = time.monotonic() + SECONDS
         while (left := self.left()) and time.monotonic() < deadline:
             time.sleep(0.02)
+        self.measured["looks"] += 1
+        self.measured["left processes"] += len(left)
         law(not left, f"processes are left: {left}")
         names = {f"myelin-{uuid}" for uuid in self.uuids()}
         groups = [os.path.join(above, name) for above, below, _ in os.walk("/sys/fs/cgroup") for name in names & {*below}]
+        self.measured["left groups"] += len(groups)
         law(not groups, f"control groups are left: {groups}")
 
     def uuids(self):

@@ -372,7 +372,9 @@ def test_a_directory_without_a_journal_is_no_run_but_can_be_removed(stage):
     (stage.home / "runs" / "2" / "outputs").mkdir(parents=True)
     assert [row["id"] for row in told(stage, "ps", "-a")] == [1]
     assert told(stage, "status", "@")["id"] == 1
-    assert "has not begun" in call(stage, "status", "2")[0]
+    os.utime(stage.home / "runs" / "2", (0, 0))
+    assert "never began" in call(stage, "status", "2")[0]
+    assert (told(stage, "status", "2")["status"], told(stage, "status", "2")["exit_status"]) == ("failed", 125)
     assert "never began" in call(stage, "stop", "2", status=1)[1]
     call(stage, "attach", "2", status=125)
     call(stage, "rm", "2")

@@ -69,6 +69,7 @@ static void a_lock_that_cannot_be_looked_at_is_not_that_of_a_dead_run(void **sta
     pid_t pid = 5;
     int lock, next;
     bool lives;
+    enum owner_sight sight;
 
     (void)state;
     assert_int_equal(owner_take(&rundir, &lock, &err), 0);
@@ -80,7 +81,9 @@ static void a_lock_that_cannot_be_looked_at_is_not_that_of_a_dead_run(void **sta
     none = (struct rlimit){ .rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     lives = owner_lives(&rundir, &pid);
+    sight = owner_look(&rundir, &pid);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(sight, OWNER_IS_HIDDEN);
     assert_true(lives);
     assert_int_equal(pid, 0);
     assert_false(owner_lives(&rundir, &pid));

@@ -11,6 +11,7 @@
 #include "backend/kubernetes/job.h"
 #include "backend/kubernetes/pod.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 struct inquiring {
     struct event_base *loop;
@@ -104,7 +105,7 @@ int pods_inquire(const struct pods_options *options, const char *uuid, uint32_t 
     struct api *api;
     int status = -1;
 
-    if (kubeconfig_find(&request, &config, err))
+    if (descriptors_check(DESCRIPTORS_OF_LOOP, err) || kubeconfig_find(&request, &config, err))
         return -1;
     *out = (struct inquiry){ 0 };
     inquiring.loop = event_base_new();
