@@ -246,7 +246,7 @@ def test_what_a_stopped_task_says_at_its_end_is_there(scenario, cluster):
     started = submit(scenario, cluster, gang(scenario, scenario.script(text)), "--grace", "10")
     wait_until(lambda: all(b"ready" in log_of(scenario, task) for task in ("master.0", "worker.0")) if
                (scenario.home / "runs/1/logs/worker.0.log").exists() and (scenario.home / "runs/1/logs/master.0.log").exists() else False, "no task is ready")
-    scenario.finish(scenario.start("stop", "1"), 3 * SECONDS)
+    scenario.start("stop", "1").communicate(timeout=3 * SECONDS)  # who follows the run may end a moment later
     ended = scenario.finish(started, 3 * SECONDS)
     for task in ("master.0", "worker.0"):
         assert log_of(scenario, task).endswith(b"last words\n"), ended
@@ -337,9 +337,14 @@ def asleep(scenario, *followers):
     would who follows them."""
     both = keeper_of(scenario)
     sleepers = [*(follower.pid for follower in followers), *both]
-    for pid in sleepers:
-        os.kill(pid, signal.SIGSTOP)
-        wait_until(lambda: state_of(pid) == "T", "it does not stop")  # till then it acts
+
+    def all_sleep():
+        """One that still acts may have continued another: they are told again."""
+        for pid in sleepers:
+            os.kill(pid, signal.SIGSTOP)
+        return all(state_of(pid) == "T" for pid in sleepers)
+
+    wait_until(all_sleep, "they do not stop")
     try:
         yield
     finally:
