@@ -5,18 +5,30 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend/local/descendants.h"
 #include "base/clock.h"
 #include "supervise/keeper.h"
 
+/* A dead keeper may stay as a zombie for ever: the first process of a container often reaps none.
+ */
 bool is_stranded(pid_t keeper) {
-    return keeper > 0 && kill(keeper, 0) < 0 && errno == ESRCH;
+    const int fd = keeper > 0 ? (int)syscall(SYS_pidfd_open, keeper, 0) : -1;
+    struct pollfd ended = { .fd = fd, .events = POLLIN };
+    bool is_dead;
+
+    if (fd < 0)
+        return keeper > 0 && errno == ESRCH;
+    is_dead = poll(&ended, 1, 0) == 1;
+    close(fd);
+    return is_dead;
 }
 
 static bool has_open(pid_t pid, const struct stat *wanted) {
