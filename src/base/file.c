@@ -33,8 +33,12 @@ static int regular_or_none(int fd) {
     return keep_if_regular(fd);
 }
 
+int file_open_regular_at(int directory, const char *name, int flags, mode_t mode) {
+    return regular_or_none(openat(directory, name, flags | SAFELY, mode));
+}
+
 int file_open_regular(const char *path, int flags, mode_t mode) {
-    return regular_or_none(open(path, flags | SAFELY, mode));
+    return file_open_regular_at(AT_FDCWD, path, flags, mode);
 }
 
 static bool is_link(int directory, const char *name) {

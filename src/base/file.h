@@ -18,6 +18,8 @@ enum { FILE_IS_NOT_REGULAR = ENXIO };
  * directory with FILE_IS_NOT_REGULAR. The descriptor is non-blocking (which means nothing for a
  * regular file) and closed by exec. Returns the descriptor, or -1 with errno. */
 MUST_CHECK int file_open_regular(const char *path, int flags, mode_t mode);
+/* The same of a name in a directory that is open. */
+MUST_CHECK int file_open_regular_at(int directory, const char *name, int flags, mode_t mode);
 /* The same, and no directory on the way is a symbolic link either: for files below a directory that
  * another user owns. The path must be canonical (realpath) down to that directory. */
 MUST_CHECK int file_open_linkless(const char *path, int flags, mode_t mode);

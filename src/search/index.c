@@ -289,7 +289,7 @@ void index_discard(const char *home) {
 /* Numbers of fields and words are indexes of arrays, and those of runs are ids. */
 static bool read_number(sqlite3_stmt *running, enum statement which, uint64_t *out) {
     const int64_t most = which == GET_FIELD || which == EACH_FIELD ? FIELDS_MOST
-                         : which == GET_WATCHED                    ? DATABASE_RUN_MOST
+                         : which == GET_WATCHED                    ? RUNDIR_ID_LAST
                                                                    : WORDS_MOST;
     int64_t number;
 
@@ -671,7 +671,7 @@ int index_put(struct search_index *index, uint64_t run, const struct fact *facts
     struct slot *slot;
     uint32_t status;
 
-    if (run > DATABASE_RUN_MOST)
+    if (run > RUNDIR_ID_LAST)
         return error_set(err, ERROR_INVALID, "the id of run %llu is too large for an index",
                          (unsigned long long)run);
     if (run / INDEX_BLOCK != index->block) {

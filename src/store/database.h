@@ -138,8 +138,6 @@ MUST_CHECK int database_reset(struct database *database, struct error *err);
 
 /* ---- values ---- */
 
-#define DATABASE_RUN_MOST 999999999 /* the highest id of a run */
-
 /* Reads a column. False: it has another type or is outside of the bounds. */
 bool database_integer(struct sqlite3_stmt *statement, int column, int64_t least, int64_t most,
                       int64_t *out);

@@ -455,7 +455,7 @@ static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct model_
     *out = (struct model_row){ .name = name, .path = path, .sha256 = sha256 };
     if (!name || !path || !sha256 ||
         !database_integer(statement, 1, 1, MODEL_VERSION_MOST, &out->version) ||
-        !database_integer(statement, 2, 1, DATABASE_RUN_MOST, &run) ||
+        !database_integer(statement, 2, 1, RUNDIR_ID_LAST, &run) ||
         !database_integer(statement, 5, 0, INT64_MAX, &size) ||
         !database_integer(statement, 6, 0, INT64_MAX, &files) || !model_row_is_sound(out))
         return false;
@@ -645,7 +645,7 @@ int models_looked(struct models *models, struct arena *arena, uint64_t **runs, s
     while ((code = sqlite3_step(statement)) == SQLITE_ROW && found.len < ROWS_MOST) {
         int64_t run;
 
-        if (database_integer(statement, 0, 1, DATABASE_RUN_MOST, &run))
+        if (database_integer(statement, 0, 1, RUNDIR_ID_LAST, &run))
             *VEC_PUSH(&found) = (uint64_t)run;
     }
     sqlite3_finalize(statement);

@@ -21,7 +21,6 @@
 
 enum {
     HOME_MODE = 0700,
-    ID_LAST = 999999999,
     ID_DIGITS = 9,
     ID_TRIES = 10000,
     LOCK_TRIES = 500,
@@ -85,7 +84,7 @@ static unsigned long id_of(const char *name) {
     if (!isdigit((unsigned char)name[0]) || name[0] == '0')
         return 0;
     id = strtoul(name, &end, 10);
-    return *end == '\0' && id <= ID_LAST ? id : 0;
+    return *end == '\0' && id <= RUNDIR_ID_LAST ? id : 0;
 }
 
 static unsigned long highest_id(const char *runs) {
@@ -279,10 +278,10 @@ const char *rundir_home_of(const struct rundir *rundir, struct arena *arena) {
 }
 
 unsigned long rundir_id_before_next(const unsigned long *ids, size_t n, unsigned long last) {
-    if (last < ID_LAST && (n == 0 || ids[n - 1] <= last))
+    if (last < RUNDIR_ID_LAST && (n == 0 || ids[n - 1] <= last))
         return last;
     for (size_t i = n; i > 0; i--)
-        if (ids[i - 1] < ID_LAST && (i == n || ids[i] != ids[i - 1] + 1))
+        if (ids[i - 1] < RUNDIR_ID_LAST && (i == n || ids[i] != ids[i - 1] + 1))
             return ids[i - 1];
     return 0;
 }
@@ -294,7 +293,7 @@ static unsigned long find_id_before_next(const char *home, struct arena *arena) 
     unsigned long *ids;
     size_t n;
 
-    if (last < ID_LAST || rundir_list(home, arena, &ids, &n, &ignored))
+    if (last < RUNDIR_ID_LAST || rundir_list(home, arena, &ids, &n, &ignored))
         return last;
     return rundir_id_before_next(ids, n, last);
 }
@@ -304,7 +303,7 @@ static int make_numbered(const char *home, const char *runs, const char *from, s
                          struct rundir *out, struct error *err) {
     unsigned long id = find_id_before_next(home, arena);
 
-    for (int i = 0; i < ID_TRIES && id < ID_LAST; i++) {
+    for (int i = 0; i < ID_TRIES && id < RUNDIR_ID_LAST; i++) {
         char path[PATH_MAX];
 
         if (snprintf(path, sizeof path, "%s/%lu", runs, ++id) >= (int)sizeof path)

@@ -21,6 +21,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 
+enum { RUNDIR_ID_LAST = 999999999 }; /* the highest id of a run */
+
 struct rundir {
     const char *id;                              /* "12" */
     const char *path, *outputs, *logs, *journal; /* absolute */

@@ -13,17 +13,6 @@ static int real_open(int directory, const char *name, int flags) {
     return openat(directory, name, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 }
 
-int disk_open_to_read(int directory, const char *name) {
-    const int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct stat st;
-
-    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
-        return fd;
-    close(fd);
-    errno = ENXIO;
-    return -1;
-}
-
 static ssize_t real_write(int fd, const void *bytes, size_t n, uint64_t offset) {
     return pwrite(fd, bytes, n, (off_t)offset);
 }

@@ -38,8 +38,4 @@ ssize_t disk_read(int fd, void *out, size_t n, uint64_t offset);
 /* Adds all of the log (wal.h); who releases the bytes is the caller, also after a failure. */
 MUST_CHECK int disk_read_log(int fd, struct bytes *out, struct error *err);
 
-/* Opens a regular file to be read, which may be another user's: never blocks, follows no link.
- * Returns the descriptor, or -1 with errno. */
-MUST_CHECK int disk_open_to_read(int directory, const char *name);
-
 #endif

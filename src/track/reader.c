@@ -33,7 +33,7 @@ static void on_manifest(void *context, const struct wal_manifest *manifest) {
     if (manifest->generation == 0)
         return;
     snprintf(name, sizeof name, "data-%" PRIu64, manifest->generation);
-    reader->data = disk_open_to_read(reading->directory, name);
+    reader->data = file_open_regular_at(reading->directory, name, O_RDONLY, 0);
     if (reader->data < 0) {
         reading->is_outdated = errno == ENOENT;
         reading->status = error_set_errno(reading->err, errno, "cannot open %s", name);
@@ -69,7 +69,7 @@ static const struct wal_visitor into_reader = {
 };
 
 static int read_log(const struct reading *reading, struct bytes *log) {
-    const int fd = disk_open_to_read(reading->directory, "wal");
+    const int fd = file_open_regular_at(reading->directory, "wal", O_RDONLY, 0);
     int status;
 
     if (fd < 0)

@@ -10,25 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "home.h"
+#include "each_home.h"
 #include "store/owner.h"
 #include "store/unbegun.h"
 
 enum { LONG_S = 100000 };
-
-static struct home home;
-
-static int make_home(void **state) {
-    (void)state;
-    home_make(&home);
-    return 0;
-}
-
-static int release_home(void **state) {
-    (void)state;
-    home_release(&home);
-    return 0;
-}
 
 /* As if nothing had changed in the directory since then. */
 static void date(const struct rundir *rundir, time_t at) {
