@@ -27,7 +27,7 @@
               "said, all of them share 8192 for each task of the run, or half of what the "        \
               "machine can have" },                                                                \
     { .name = "log-limit", .argument = "SIZE",                                                     \
-      .help = "most that is kept of what each task writes, with a unit (500M, 2G); 10G unless said; " \
+      .help = "most that is kept of what each task writes, with a unit (500M, 2G); default: 10G; " \
               "the rest is counted" },                                                             \
     { .name = "snapshot",                                                                          \
       .help = "keep an archive of the code with the run, without what .gitignore and "             \
